@@ -1,0 +1,36 @@
+# `make setup` once, then `make check` before every commit: it runs all that CI runs.
+# The tools come from .venv where there is one, else from the PATH; or say BIN=/some/venv/bin/
+
+BIN ?= $(if $(wildcard .venv/bin/python),.venv/bin/,)
+ARGS ?=
+
+.PHONY: setup check lint types test fmt bench clean
+
+setup:
+	.ci/setup
+
+check: lint types test
+
+lint:
+	$(BIN)ruff check .
+	$(BIN)ruff format --check .
+
+types:
+	$(BIN)mypy --strict
+
+test:
+	$(BIN)python -m pytest -q $(ARGS)
+
+fmt:
+	$(BIN)ruff check --fix .
+	$(BIN)ruff format .
+
+bench:
+	@for program in benchmarks/bench_*.py; do \
+	  test -e "$$program" || { echo "no benchmarks yet"; break; }; \
+	  echo "== $$program"; $(BIN)python "$$program" || exit 1; \
+	done
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,234 @@
+"""The journal's only vocabulary: what happened, as frozen JSON-only structs with dotted names.
+
+An event carries no time and no actor; its envelope in the journal does (:class:`Recorded`). Old
+spellings are read by the upcasters in :mod:`cadenza.core.upcasting`; a struct here is never changed in
+a way that its stored JSON could not be read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from cadenza.core.demands import AnyDemand
+from cadenza.core.outcomes import AnyOutcome
+from cadenza.core.signals import EndStatus, Signal
+from cadenza.ids import Hash
+from cadenza.piece.vocabulary import Language, PermissionMode
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True, kw_only=True):
+    """Base of all events."""
+
+
+class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defaults=True):
+    """A run exists. Everything that it will ever need to know about its surroundings is here.
+
+    ``history`` is how many movements back the loop monitors look, ``limit`` how many visits (judges
+    included) the run may have.
+    """
+
+    piece: Hash
+    name: str
+    task: Hash
+    seed: str
+    cwd: str
+    workspace: str = "default"
+    language: Language = "en"
+    permission: PermissionMode = "default"
+    provider: str | None = None
+    model: str | None = None
+    history: int = 0
+    limit: int = 10
+
+
+class VisitStarted(Event, frozen=True, tag="visit.started", kw_only=True, omit_defaults=True):
+    """A movement begins. ``cause``: ``start``, ``rule``, ``monitor``, ``answer``, ``retry``, ``restart``.
+
+    ``version`` is the movement kind's; ``attempt`` grows when the same visit is restarted from its head.
+    ``lanes`` names the sub-movements whose own counters grow with it. ``limit`` is set where a retry grants
+    more visits.
+    """
+
+    visit: int
+    movement: str
+    iteration: int
+    movement_iteration: int
+    consecutive: int
+    at: float
+    cause: str = "rule"
+    version: int = 1
+    attempt: int = 1
+    lanes: tuple[str, ...] = ()
+    answers: tuple[Hash, ...] = ()
+    limit: int = 0
+
+
+class DemandIssued(Event, frozen=True, tag="demand.issued", kw_only=True, omit_defaults=True):
+    """A visit needs something from outside. ``key`` says what for, uniquely within the visit."""
+
+    id: str
+    key: str
+    demand: AnyDemand
+    lane: str = ""
+
+
+class DemandStarted(Event, frozen=True, tag="demand.started", kw_only=True, omit_defaults=True):
+    """A demand that must not be met twice is about to be met."""
+
+    id: str
+
+
+class DemandRetried(Event, frozen=True, tag="demand.retried", kw_only=True, omit_defaults=True):
+    """A try failed in a way that another may not; the next one waits ``wait`` seconds, until ``until``."""
+
+    id: str
+    attempt: int
+    code: str
+    message: str
+    wait: float
+    until: float
+
+
+class DemandResolved(Event, frozen=True, tag="demand.resolved", kw_only=True, omit_defaults=True):
+    """A demand was met, or will never be."""
+
+    id: str
+    outcome: AnyOutcome
+
+
+class RequestOpened(Event, frozen=True, tag="request.opened", kw_only=True, omit_defaults=True):
+    """Somebody is asked. ``demand`` is the demand that the answer resolves."""
+
+    id: str
+    demand: str
+    movement: str
+    question: Hash
+    reason: str = "user_input"
+    lane: str = ""
+    schema: Hash | None = None
+
+
+class RequestDecided(Event, frozen=True, tag="request.decided", kw_only=True, omit_defaults=True):
+    """An answer arrived (input: anyone may append it while the request is open)."""
+
+    id: str
+    value: Any
+
+
+class RequestClosed(Event, frozen=True, tag="request.closed", kw_only=True, omit_defaults=True):
+    """Nobody needs the answer any more."""
+
+    id: str
+    reason: str
+
+
+class ReportSaved(Event, frozen=True, tag="report.saved", kw_only=True, omit_defaults=True):
+    """A report was written to the run's folder; its text is kept here too."""
+
+    name: str
+    text: Hash
+
+
+class VisitEnded(Event, frozen=True, tag="visit.ended", kw_only=True, omit_defaults=True):
+    """A movement is over; the signal says how."""
+
+    visit: int
+    signal: Signal
+
+
+class Warned(Event, frozen=True, tag="run.warned", kw_only=True, omit_defaults=True):
+    """Something a person should see. ``code``: ``repeated``, ``report_missing``, …"""
+
+    code: str
+    message: str
+
+
+class CancelRequested(Event, frozen=True, tag="run.cancel_requested", kw_only=True, omit_defaults=True):
+    """Somebody wants the run to end (input)."""
+
+    reason: str = ""
+
+
+class ResumeRequested(Event, frozen=True, tag="run.resume_requested", kw_only=True, omit_defaults=True):
+    """Somebody wants a held run to go on (input); ``restart_visit`` plays its visit from the head."""
+
+    restart_visit: bool = False
+
+
+class RetryRequested(Event, frozen=True, tag="run.reopened", kw_only=True, omit_defaults=True):
+    """An ended run is to go on (input), at ``movement`` or at the one where it ended."""
+
+    movement: str | None = None
+
+
+class RunHeld(Event, frozen=True, tag="run.held", kw_only=True, omit_defaults=True):
+    """The run stands until somebody resumes it.
+
+    ``reason``: ``interrupted``, ``poison``, ``code_changed``, ``host`` (a file or folder failed).
+    """
+
+    reason: str
+    message: str = ""
+    demand: str | None = None
+
+
+class RunReleased(Event, frozen=True, tag="run.released", kw_only=True, omit_defaults=True):
+    """A held run goes on."""
+
+
+class RunEnded(Event, frozen=True, tag="run.ended", kw_only=True, omit_defaults=True):
+    """The run is over. ``reason`` is for machines, ``message`` for people."""
+
+    status: EndStatus
+    reason: str
+    message: str = ""
+    movement: str | None = None
+    output: Hash | None = None
+
+
+AnyEvent = (
+    RunStarted
+    | VisitStarted
+    | DemandIssued
+    | DemandStarted
+    | DemandRetried
+    | DemandResolved
+    | RequestOpened
+    | RequestDecided
+    | RequestClosed
+    | ReportSaved
+    | VisitEnded
+    | Warned
+    | CancelRequested
+    | ResumeRequested
+    | RetryRequested
+    | RunHeld
+    | RunReleased
+    | RunEnded
+)
+InputEvent = RequestDecided | CancelRequested | ResumeRequested | RetryRequested
+"""Events that anyone may append; they only queue. All others are the lease holder's alone."""
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """An event as the journal holds it: the envelope and the fact. ``at`` is in epoch seconds."""
+
+    run: str
+    seq: int
+    at: float
+    actor: str
+    event: AnyEvent
+
+
+encode = msgspec.json.Encoder(order="deterministic").encode
+"""An event as canonical JSON bytes, its ``type`` included."""
+
+decode = msgspec.json.Decoder(AnyEvent).decode
+"""An event from its JSON of this version; older ones go through :mod:`cadenza.core.upcasting` first."""
+
+
+def is_input(event: Event) -> bool:
+    """Whether anyone may append it."""
+    return isinstance(event, RequestDecided | CancelRequested | ResumeRequested | RetryRequested)

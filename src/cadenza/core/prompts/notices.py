@@ -1,0 +1,37 @@
+"""What the engine tells a person about a run, in their language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cadenza.core.prompts.texts import Language
+
+SHOWN = 500
+"""How many characters of an unmatched output are shown from its beginning, and from its end."""
+
+
+def repeated(language: Language, movement: str, count: int) -> str:
+    """The warning about a movement that is performed again and again."""
+    if language == "ja":
+        return f"movement「{movement}」が連続 {count} 回実行されています"
+    return f'movement "{movement}" has now been performed {count} times in a row'
+
+
+def no_match(language: Language, movement: str, conditions: Sequence[str], output: str) -> str:
+    """Why a run was aborted for want of a matching rule: the movement, what was tried, the output's ends."""
+    shown = ends(output, language)
+    tried = "\n".join(f"  - {condition}" for condition in conditions)
+    if language == "ja":
+        head = f"movement「{movement}」の出力はどの rule にもマッチしませんでした。"
+        return f"{head}\n試した条件:\n{tried or '  (なし)'}\n出力:\n{shown}"
+    head = f'No rule of movement "{movement}" matched its output.'
+    return f"{head}\nConditions tried:\n{tried or '  (none)'}\nOutput:\n{shown}"
+
+
+def ends(text: str, language: Language) -> str:
+    """``text`` whole, or its first and last :data:`SHOWN` characters with a note of what lies between."""
+    if len(text) <= 2 * SHOWN:
+        return text
+    left = len(text) - 2 * SHOWN
+    between = f"…（{left:,} 文字省略）…" if language == "ja" else f"… ({left:,} characters left out) …"
+    return f"{text[:SHOWN]}\n{between}\n{text[-SHOWN:]}"

@@ -1,0 +1,332 @@
+"""The state of a run: a fold over its events, and nothing else.
+
+:func:`apply` is the only thing that ever changes a :class:`RunState`; :func:`fold` starts from nothing.
+The state is bounded: what has been used up by the visits before the current one is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from cadenza.core import events as ev
+from cadenza.core.demands import AnyDemand, CallModel, Host, waits_for
+from cadenza.core.outcomes import AnyOutcome, Replied, Returned, Usage
+from cadenza.core.signals import Status
+from cadenza.ids import Hash
+
+
+class OpenDemand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A demand without an outcome yet.
+
+    ``attempt`` is the try that comes next, not before ``not_before``; ``waited`` adds up the waits so far.
+    ``earlier`` counts the model calls issued before it (see ``ModelRequest``); its keys are joined by tabs.
+    """
+
+    id: str
+    key: str
+    demand: AnyDemand
+    lane: str = ""
+    started: bool = False
+    attempt: int = 1
+    not_before: float = 0.0
+    waited: float = 0.0
+    earlier: dict[str, int] = {}
+
+
+class OpenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A question that nobody has answered, or whose answer has not been taken yet."""
+
+    id: str
+    demand: str
+    question: Hash
+    reason: str = "user_input"
+    decided: bool = False
+
+
+class QueuedInput(msgspec.Struct, frozen=True):
+    """An input event that the lease holder has not taken yet, and who sent it."""
+
+    event: ev.RequestDecided | ev.CancelRequested | ev.ResumeRequested | ev.RetryRequested
+    actor: str
+
+
+class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The visit that is going on: how it began, and the outcomes that it was given, in their order."""
+
+    started: ev.VisitStarted
+    outcomes: dict[str, AnyOutcome] = {}
+
+
+class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything that decides what happens next. ``seq`` is the number of the last event folded."""
+
+    seq: int = 0
+    started: ev.RunStarted | None = None
+    visit: VisitState | None = None
+    visits: int = 0
+    iteration: int = 0
+    limit: int = 0
+    counts: dict[str, int] = {}
+    last: str | None = None
+    consecutive: int = 0
+    history: tuple[str, ...] = ()
+    previous: Hash | None = None
+    folder: str | None = None
+    reports: dict[str, Hash] = {}
+    open: dict[str, OpenDemand] = {}
+    requests: dict[str, OpenRequest] = {}
+    inputs: tuple[QueuedInput, ...] = ()
+    held: ev.RunHeld | None = None
+    ended: ev.RunEnded | None = None
+    usage: Usage = Usage()
+    calls: dict[str, int] = {}
+
+    def copy(self) -> RunState:
+        """A state that can be changed without changing this one."""
+        return msgspec.structs.replace(self)
+
+    @property
+    def run(self) -> ev.RunStarted:
+        """How the run began.
+
+        Raises:
+            ValueError: no event has been folded yet.
+        """
+        if self.started is None:
+            raise ValueError("a run begins with run.started; this state has folded no event yet")
+        return self.started
+
+    @property
+    def met_by_worker(self) -> list[OpenDemand]:
+        """Open demands that a worker can meet, in the order of issue."""
+        return [d for d in self.open.values() if waits_for(d.demand) is None]
+
+    @property
+    def next_input(self) -> QueuedInput | None:
+        """The queued input to take now. While a run is held, answers wait for it to be resumed."""
+        if self.held is None:
+            return self.inputs[0] if self.inputs else None
+        lifting = (i for i in self.inputs if not isinstance(i.event, ev.RequestDecided))
+        return next(lifting, None)
+
+    @property
+    def status(self) -> Status:
+        """Derived, never set (DESIGN, "Status is derived")."""
+        if self.next_input is not None:
+            return "queued"
+        if self.ended is not None:
+            return self.ended.status
+        if self.held is not None:
+            return "held"
+        return "queued" if self.met_by_worker else "waiting_human"
+
+    @property
+    def wait_reason(self) -> str | None:
+        """Why a run stands or ended."""
+        if self.next_input is not None:
+            return None
+        if self.ended is not None:
+            return self.ended.reason
+        if self.held is not None:
+            return self.held.reason
+        if self.met_by_worker:
+            return None
+        return next((r.reason for r in self.requests.values()), None)
+
+    @property
+    def wake_at(self) -> float | None:
+        """When a worker has something to do: 0 for at once, None for never."""
+        if self.next_input is not None:
+            return 0.0
+        if self.ended is not None or self.held is not None:
+            return None
+        return min((d.not_before for d in self.met_by_worker), default=None)
+
+
+def fold(events: Iterable[ev.AnyEvent], state: RunState | None = None) -> RunState:
+    """The state after ``events``, from the beginning or from a copy of ``state``."""
+    state = RunState() if state is None else state.copy()
+    for event in events:
+        apply(state, event, "")
+    return state
+
+
+def fold_recorded(recorded: Iterable[ev.Recorded], state: RunState | None = None) -> RunState:
+    """As :func:`fold`, for events in their envelopes, so that inputs know their sender."""
+    state = RunState() if state is None else state.copy()
+    for item in recorded:
+        apply(state, item.event, item.actor)
+    return state
+
+
+def apply(state: RunState, event: ev.AnyEvent, actor: str = "") -> None:
+    """Fold one event into ``state``, in place; containers are replaced, never changed."""
+    handler = _HANDLERS[type(event)]
+    handler(state, event, actor)
+    state.seq += 1
+
+
+def _run_started(state: RunState, event: ev.RunStarted, actor: str) -> None:
+    state.started = event
+    state.limit = event.limit
+
+
+def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
+    state.visit = VisitState(started=event)
+    state.open, state.requests = {}, {}
+    state.limit = event.limit or state.limit
+    if event.cause == "retry":
+        state.ended = None
+        state.inputs = _without(state.inputs, ev.RetryRequested)
+    state.visits = event.visit
+    state.iteration = event.iteration
+    state.last = event.movement
+    state.consecutive = event.consecutive
+    if event.attempt == 1:
+        counts = {**state.counts, event.movement: event.movement_iteration}
+        for lane in event.lanes:
+            counts[lane] = counts.get(lane, 0) + 1
+        state.counts = counts
+
+
+def _demand_issued(state: RunState, event: ev.DemandIssued, actor: str) -> None:
+    earlier: dict[str, int] = {}
+    demand = event.demand
+    if isinstance(demand, CallModel):
+        earlier = state.calls
+        key = "\t".join((demand.movement, demand.persona, demand.purpose))
+        state.calls = {**earlier, key: earlier.get(key, 0) + 1}
+    opened = OpenDemand(id=event.id, key=event.key, demand=demand, lane=event.lane, earlier=earlier)
+    state.open = {**state.open, event.id: opened}
+
+
+def _demand_started(state: RunState, event: ev.DemandStarted, actor: str) -> None:
+    opened = msgspec.structs.replace(state.open[event.id], started=True)
+    state.open = {**state.open, event.id: opened}
+
+
+def _demand_retried(state: RunState, event: ev.DemandRetried, actor: str) -> None:
+    opened = msgspec.structs.replace(
+        state.open[event.id],
+        attempt=event.attempt + 1,
+        not_before=event.until,
+        waited=state.open[event.id].waited + event.wait,
+        started=False,
+    )
+    state.open = {**state.open, event.id: opened}
+
+
+def _demand_resolved(state: RunState, event: ev.DemandResolved, actor: str) -> None:
+    opened = state.open[event.id]
+    state.open = {id: d for id, d in state.open.items() if id != event.id}
+    answered = {r.id for r in state.requests.values() if r.demand == event.id}
+    if answered:
+        state.requests = {id: r for id, r in state.requests.items() if id not in answered}
+        state.inputs = _without_answers(state.inputs, answered)
+    outcome = event.outcome
+    if state.visit is not None:
+        outcomes = {**state.visit.outcomes, opened.key: outcome}
+        state.visit = msgspec.structs.replace(state.visit, outcomes=outcomes)
+    if isinstance(outcome, Replied):
+        state.usage = state.usage + outcome.usage
+    if isinstance(opened.demand, Host) and opened.demand.op == "open_folder":
+        state.folder = _folder_of(outcome)
+
+
+def _folder_of(outcome: AnyOutcome) -> str | None:
+    value: Any = outcome.value if isinstance(outcome, Returned) else None
+    return value.get("path") if isinstance(value, dict) else None
+
+
+def _request_opened(state: RunState, event: ev.RequestOpened, actor: str) -> None:
+    request = OpenRequest(id=event.id, demand=event.demand, question=event.question, reason=event.reason)
+    state.requests = {**state.requests, event.id: request}
+
+
+def _request_decided(state: RunState, event: ev.RequestDecided, actor: str) -> None:
+    if event.id in state.requests:
+        decided = msgspec.structs.replace(state.requests[event.id], decided=True)
+        state.requests = {**state.requests, event.id: decided}
+        _queue(state, event, actor)
+
+
+def _request_closed(state: RunState, event: ev.RequestClosed, actor: str) -> None:
+    state.requests = {id: r for id, r in state.requests.items() if id != event.id}
+    state.inputs = _without_answers(state.inputs, {event.id})
+
+
+def _report_saved(state: RunState, event: ev.ReportSaved, actor: str) -> None:
+    state.reports = {**state.reports, event.name: event.text}
+
+
+def _visit_ended(state: RunState, event: ev.VisitEnded, actor: str) -> None:
+    signal = event.signal
+    name = state.visit.started.movement if state.visit is not None else ""
+    state.visit = None
+    state.open, state.requests = {}, {}
+    if signal.output is not None:
+        state.previous = signal.output
+    if signal.judged is not None:
+        judge = signal.judged.name
+        state.iteration += 1
+        state.counts = {**state.counts, judge: state.counts.get(judge, 0) + 1}
+        state.history = ()
+    elif signal.kind != "again":
+        state.history = (*state.history, name)[-state.run.history :] if state.run.history else ()
+
+
+def _without(inputs: tuple[QueuedInput, ...], kind: type[ev.Event]) -> tuple[QueuedInput, ...]:
+    return tuple(i for i in inputs if not isinstance(i.event, kind))
+
+
+def _without_answers(inputs: tuple[QueuedInput, ...], ids: set[str]) -> tuple[QueuedInput, ...]:
+    return tuple(i for i in inputs if not (isinstance(i.event, ev.RequestDecided) and i.event.id in ids))
+
+
+def _warned(state: RunState, event: ev.Warned, actor: str) -> None:
+    return None
+
+
+def _queue(state: RunState, event: ev.InputEvent, actor: str) -> None:
+    state.inputs = (*state.inputs, QueuedInput(event, actor))
+
+
+def _run_held(state: RunState, event: ev.RunHeld, actor: str) -> None:
+    state.held = event
+
+
+def _run_released(state: RunState, event: ev.RunReleased, actor: str) -> None:
+    state.held = None
+    state.inputs = _without(state.inputs, ev.ResumeRequested)
+
+
+def _run_ended(state: RunState, event: ev.RunEnded, actor: str) -> None:
+    state.ended = event
+    state.held = None
+    state.open, state.requests = {}, {}
+    state.inputs = ()
+
+
+_HANDLERS: dict[type, Any] = {
+    ev.RunStarted: _run_started,
+    ev.VisitStarted: _visit_started,
+    ev.DemandIssued: _demand_issued,
+    ev.DemandStarted: _demand_started,
+    ev.DemandRetried: _demand_retried,
+    ev.DemandResolved: _demand_resolved,
+    ev.RequestOpened: _request_opened,
+    ev.RequestDecided: _request_decided,
+    ev.RequestClosed: _request_closed,
+    ev.ReportSaved: _report_saved,
+    ev.VisitEnded: _visit_ended,
+    ev.Warned: _warned,
+    ev.CancelRequested: _queue,
+    ev.ResumeRequested: _queue,
+    ev.RetryRequested: _queue,
+    ev.RunHeld: _run_held,
+    ev.RunReleased: _run_released,
+    ev.RunEnded: _run_ended,
+}

@@ -1,0 +1,116 @@
+"""What a movement kind is handed: the piece, the counters, the texts, and the means to ask for more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cadenza.core import events as ev
+from cadenza.core.demands import AnyDemand, CallModel, Host, Message
+from cadenza.core.performance import Need
+from cadenza.core.state import RunState
+from cadenza.ids import Hash, derive, text_hash
+from cadenza.piece.model import Movement, Piece
+from cadenza.piece.vocabulary import Language
+
+
+class Book:
+    """Texts by hash: those that the driver handed in, and those that this step makes."""
+
+    def __init__(self) -> None:
+        self.base: Mapping[Hash, str] = {}
+        self.new: dict[Hash, str] = {}
+
+    def open(self, texts: Mapping[Hash, str]) -> None:
+        """Begin a step over ``texts``."""
+        self.base, self.new = texts, {}
+
+    def text(self, hash: Hash) -> str:
+        """The text of ``hash``. Raises KeyError where the journal does not hold it."""
+        made = self.new.get(hash)
+        return self.base[hash] if made is None else made
+
+    def put(self, text: str) -> Hash:
+        """Keep ``text`` for the journal; its hash."""
+        hash = text_hash(text)
+        self.new[hash] = text
+        return hash
+
+
+class Visit:
+    """One performance of a movement, or of one lane of it.
+
+    Everything here is fixed for the visit: a generator rebuilt after a restart sees the same values.
+    """
+
+    def __init__(self, piece: Piece, movement: Movement, state: RunState, book: Book) -> None:
+        if state.visit is None:
+            raise ValueError("a movement is performed within a visit; this run is between two")
+        self.piece = piece
+        self.movement = movement
+        self.book = book
+        self.run: ev.RunStarted = state.run
+        self.started: ev.VisitStarted = state.visit.started
+        self.lane = ""
+        self.iteration = self.started.iteration
+        self.movement_iteration = self.started.movement_iteration
+        self.limit = state.limit
+        self.counts = state.counts
+        self.history = state.history
+        self.previous: Hash | None = state.previous
+        self.folder: str | None = state.folder
+
+    @property
+    def language(self) -> Language:
+        """The language of the engine's own texts."""
+        return self.run.language
+
+    @property
+    def report_dir(self) -> str:
+        """Where reports go, relative to the working directory; empty without a run folder."""
+        return f"{self.folder}/reports" if self.folder else ""
+
+    def branch(self, movement: Movement, *, iteration: int | None = None) -> Visit:
+        """The visit as a lane sees it: the lane's movement and its own count."""
+        visit = object.__new__(Visit)
+        visit.__dict__.update(self.__dict__)
+        visit.movement = movement
+        visit.lane = f"{self.lane}/{movement.name}" if self.lane else movement.name
+        visit.movement_iteration = self.counts.get(movement.name, 0)
+        if iteration is not None:
+            visit.iteration = iteration
+            visit.movement_iteration += 1
+        return visit
+
+    def text(self, hash: Hash) -> str:
+        """A text by its hash."""
+        return self.book.text(hash)
+
+    def put(self, text: str) -> Hash:
+        """Keep a text; its hash."""
+        return self.book.put(text)
+
+    def need(self, key: str, demand: AnyDemand) -> Need:
+        """A demand to yield."""
+        return Need(key, demand)
+
+    def host(self, key: str, op: str, **args: object) -> Need:
+        """A host operation to yield."""
+        return Need(key, Host(op=op, args=args))
+
+    def call(self, key: str, prompt: str, *, purpose: str = "perform", schema: Hash | None = None) -> Need:
+        """A model call that opens a conversation with one user message (TAKT engine: every visit of
+        ``phases: single`` starts anew)."""
+        judge = purpose == "rules"
+        demand = CallModel(
+            conversation=derive(
+                self.run.seed, "conversation", self.started.visit, self.started.attempt, self.lane, key
+            ),
+            append=(Message("user", self.put(prompt)),),
+            movement=self.movement.name,
+            persona="conductor" if judge else self.movement.performer,
+            purpose=purpose,
+            provider=self.run.provider or self.movement.provider,
+            model=self.run.model or self.movement.model,
+            schema=schema,
+        )
+        return Need(key, demand)

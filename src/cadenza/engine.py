@@ -1,0 +1,318 @@
+"""The Python API: an engine that starts runs and plays them in this process.
+
+::
+
+    async with Engine(provider="openai", model="qwen3") as engine:
+        run = await engine.start("plan-build-review", "Add a --version flag")
+        async for event in run.events():
+            print(event.event)
+        result = await run.result()
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from cadenza.clock import Clock, system_clock
+from cadenza.core.events import AnyEvent, Recorded
+from cadenza.core.movements import KINDS, MovementKind
+from cadenza.core.outcomes import Usage
+from cadenza.core.retrying import RetryPolicy
+from cadenza.core.signals import Status
+from cadenza.core.state import RunState
+from cadenza.errors import UsageError
+from cadenza.journal import open_journal
+from cadenza.journal.store import Decision, Journal, RequestRow, RunRow
+from cadenza.piece.model import LoadedPiece
+from cadenza.providers.base import ModelProvider
+from cadenza.providers.registry import ProviderOptions, make_provider
+from cadenza.service import Options, Service
+from cadenza.settings import Settings
+from cadenza.worker.loop import Worker
+from cadenza.worker.meeting import Meeting, OnText, ToolExecutor
+
+POLL_SECONDS = 0.2
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands when it goes no further by itself.
+
+    ``status`` is ``completed``, ``aborted``, ``cancelled``, ``error``, ``held`` or ``waiting_human``;
+    ``reason`` is for machines, ``message`` for people, ``output`` the last movement's text. ``requests``
+    are the questions that it waits for.
+    """
+
+    run: str
+    status: Status
+    reason: str | None
+    message: str | None
+    output: str | None
+    usage: Usage
+    requests: tuple[RequestRow, ...] = ()
+
+    @property
+    def completed(self) -> bool:
+        """Whether the piece was played to its end."""
+        return self.status == "completed"
+
+
+class Engine:
+    """Starts runs and plays them here.
+
+    Args:
+        journal: a path, ``":memory:"``, or a journal that is open already; the person's own by default.
+        provider: the name of what plays the movements (``openai``, ``scripted:PATH``), or a provider object.
+            None: the one in the environment, or what each movement names.
+        model: the model to ask for.
+        settings: defaults; read from the environment when not given.
+        kinds: movement kinds by name, for those who add their own.
+        tools: what carries out tool calls, by tool name.
+        retry: the retry policy of model calls.
+        on_text: called with (run, demand, text) for streamed text.
+    """
+
+    def __init__(
+        self,
+        journal: Journal | str | Path | None = None,
+        *,
+        provider: str | ModelProvider | None = None,
+        model: str | None = None,
+        settings: Settings | None = None,
+        kinds: Mapping[str, MovementKind] = KINDS,
+        tools: Mapping[str, ToolExecutor] | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock = system_clock,
+        on_text: OnText | None = None,
+    ) -> None:
+        self.settings = settings or Settings.from_environment()
+        self._own = not isinstance(journal, Journal)
+        self.journal: Journal = (
+            journal if isinstance(journal, Journal) else open_journal(journal or self.settings.journal)
+        )
+        self._providers = Providers(provider, model, self.settings)
+        self.service = Service(
+            self.journal, actor=self.settings.actor, language=self.settings.language, clock=clock
+        )
+        meeting = Meeting(
+            self.journal,
+            self._providers,
+            tools=tools,
+            max_tokens=self.settings.max_tokens,
+            on_text=on_text,
+        )
+        self.worker = Worker(
+            self.journal, meeting, kinds=kinds, retry=retry, clock=clock, on_commit=self._committed
+        )
+        self._playing: dict[str, asyncio.Task[None]] = {}
+        self._changed = asyncio.Condition()
+        self._wakers: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Engine:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Hold what is being played here, and let go of everything."""
+        for run, task in list(self._playing.items()):
+            self.worker.interrupt(run)
+            await asyncio.gather(task, return_exceptions=True)
+        await self._providers.close()
+        self.worker.close()
+        if self._own:
+            self.journal.close()
+
+    async def start(
+        self, piece: str | Path | LoadedPiece, task: str, *, play: bool = True, **options: Any
+    ) -> Run:
+        """Begin a run. ``options`` are the fields of :class:`~cadenza.service.Options`.
+
+        Raises:
+            NotFound, PieceError: the piece is not there, or cannot be played.
+            InputRefused: the task cannot be taken.
+            UsageError: no provider is known for a movement; the provider cannot be made.
+        """
+        wanted = self._providers.recorded(Options(**options))
+        run = await asyncio.to_thread(self.service.start, piece, task, wanted)
+        return self._handle(run, play=play)
+
+    async def resume(self, run: str, *, restart_visit: bool = False) -> Run:
+        """Let a held or an interrupted run go on (see :meth:`Service.resume`)."""
+        row = await asyncio.to_thread(self.service.resume, run, restart_visit=restart_visit)
+        return self._handle(row.id)
+
+    async def retry(self, run: str, *, movement: str | None = None) -> Run:
+        """Reopen an ended run (see :meth:`Service.retry`)."""
+        row = await asyncio.to_thread(self.service.retry, run, movement=movement)
+        return self._handle(row.id)
+
+    async def cancel(self, run: str, reason: str = "") -> Run:
+        """End a run (see :meth:`Service.cancel`)."""
+        row = await asyncio.to_thread(self.service.cancel, run, reason)
+        return self._handle(row.id)
+
+    async def answer(self, request: str, value: Any, *, play: bool = True) -> Decision:
+        """Answer a question; the run that waited for it goes on."""
+        decision = await asyncio.to_thread(self.service.answer, request, value)
+        if decision.result == "accepted":
+            self._handle(decision.request.run, play=play)
+        return decision
+
+    def run(self, run: str) -> Run:
+        """A handle on a run that is there. It is not played by this."""
+        return Run(self, self.service.run(run).id)
+
+    def interrupt(self, run: str) -> bool:
+        """Save and hold a run that is being played here, with reason ``interrupted``."""
+        return self.worker.interrupt(run)
+
+    async def idle(self, run: str) -> None:
+        """Wait until this process plays ``run`` no longer.
+
+        Raises:
+            JournalError: what stopped it.
+        """
+        task = self._playing.get(run)
+        if task is not None:
+            await asyncio.shield(task)
+
+    def _handle(self, run: str, *, play: bool = True) -> Run:
+        self.worker.notify(run)
+        if play and (run not in self._playing or self._playing[run].done()):
+            self._playing[run] = asyncio.create_task(self._play(run), name=f"play {run}")
+        return Run(self, run)
+
+    async def _play(self, run: str) -> None:
+        """Play until the run waits for somebody else, or ends; also through waits for a retry."""
+        while True:
+            await self.worker.play(run)
+            row = await asyncio.to_thread(self.journal.run, run)
+            if row.wake_at is None:
+                return
+            wait = max(0.0, row.wake_at - self.journal.now())
+            await asyncio.sleep(min(max(wait, 0.02), 1.0))
+
+    def _committed(self, run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:
+        task = asyncio.get_running_loop().create_task(self._announce())
+        self._wakers.add(task)
+        task.add_done_callback(self._wakers.discard)
+
+    async def _announce(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def changed(self) -> None:
+        """Wait until something was committed here, or a moment has passed."""
+        async with self._changed:
+            try:
+                await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
+            except TimeoutError:
+                return
+
+
+class Run:
+    """A handle on one run."""
+
+    def __init__(self, engine: Engine, id: str) -> None:
+        self.engine = engine
+        self.id = id
+
+    @property
+    def row(self) -> RunRow:
+        """The run as a listing shows it."""
+        return self.engine.journal.run(self.id)
+
+    async def events(self, *, after: int = 0) -> AsyncIterator[Recorded]:
+        """The run's events from ``after`` on, as they come, until it stands or ends.
+
+        Raises:
+            JournalError: what stopped it from being played here.
+        """
+        while True:
+            row = self.row
+            for recorded in self.engine.journal.events(self.id, after=after):
+                after = recorded.seq
+                yield recorded
+            if row.wake_at is None and row.seq <= after:
+                await self.engine.idle(self.id)
+                return
+            if (task := self.engine._playing.get(self.id)) is not None and task.done():
+                task.result()
+            await self.engine.changed()
+
+    async def result(self) -> RunResult:
+        """Wait until the run stands or ends.
+
+        Raises:
+            JournalError: what stopped it from being played here.
+        """
+        async for _ in self.events():
+            pass
+        row = self.row
+        state = await asyncio.to_thread(self.engine.service.state, self.id)
+        output = None if state.previous is None else self.engine.service.text(state.previous)
+        return RunResult(
+            run=self.id,
+            status=row.status,
+            reason=row.reason,
+            message=row.message,
+            output=output,
+            usage=state.usage,
+            requests=tuple(self.engine.journal.requests(run=self.id)),
+        )
+
+    def interrupt(self) -> bool:
+        """Save and hold the run, when it is played here."""
+        return self.engine.interrupt(self.id)
+
+
+class Providers:
+    """The providers of one engine, made once each when they are first needed."""
+
+    def __init__(self, provider: str | ModelProvider | None, model: str | None, settings: Settings) -> None:
+        self._given = None if isinstance(provider, str) else provider
+        self._name = provider if isinstance(provider, str) else None
+        self._model = model
+        self._settings = settings
+        self._made: dict[str, ModelProvider] = {}
+
+    def __call__(self, name: str | None) -> ModelProvider:
+        """The provider for a demand that names ``name``.
+
+        Raises:
+            UsageError: none is known; ProviderError, PieceError: it cannot be made.
+        """
+        if self._given is not None:
+            return self._given
+        name = name or self._name or self._settings.provider
+        if name is None:
+            raise UsageError(
+                "no provider is chosen", hint="give --provider openai (and --model), or set CADENZA_PROVIDER"
+            )
+        if name not in self._made:
+            kind, _, script = name.partition(":")
+            model = self._model or self._settings.model
+            self._made[name] = make_provider(kind, ProviderOptions(model=model, script=script or None))
+        return self._made[name]
+
+    def recorded(self, options: Options) -> Options:
+        """The options with what this engine was told, checked by making the provider once."""
+        provider = options.provider or self._name or self._settings.provider
+        if self._given is None:
+            self(provider)
+        model = options.model or self._model or self._settings.model
+        return msgspec.structs.replace(options, provider=provider, model=model)
+
+    async def close(self) -> None:
+        """Close every provider that was made here."""
+        for provider in self._made.values():
+            await provider.close()

@@ -1,0 +1,243 @@
+"""One SQLite file, opened for several threads and processes: connections, transactions, clear errors."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from cadenza.errors import (
+    CadenzaError,
+    InputRefused,
+    JournalBusy,
+    JournalCorrupt,
+    JournalError,
+    JournalFull,
+    JournalNewer,
+    JournalReadOnly,
+)
+from cadenza.journal import migrations
+
+Synchronous = Literal["FULL", "NORMAL", "OFF", "EXTRA"]
+
+_MINIMUM = (3, 35, 0)
+_WAL_LIMIT = 16 * 1024 * 1024
+
+
+class Database:
+    """A writing and a reading connection, each behind a lock: readers never wait for a writer's disk.
+
+    ``busy_timeout`` is in seconds. Any sqlite3 error leaves as a :class:`~cadenza.errors.JournalError`.
+    """
+
+    def __init__(self, path: str, *, synchronous: Synchronous, busy_timeout: float) -> None:
+        self.path = path
+        self._busy_timeout = busy_timeout
+        self._synchronous = synchronous
+        self._writing, self._reading = threading.RLock(), threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        _make_folder(path)
+        with self._translated():
+            self._writer = self._open_writer()
+            self._reader = self._connect()
+            self._reader.execute("PRAGMA query_only = ON")
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that holds the file's write lock from its beginning; rolled back by any exception."""
+        with self._writing, self._translated():
+            connection = self._opened(self._writer)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """The reading connection; each statement sees what is committed when it starts."""
+        with self._reading, self._translated():
+            yield self._opened(self._reader)
+
+    @contextmanager
+    def read_snapshot(self) -> Iterator[sqlite3.Connection]:
+        """The reading connection in a transaction: all statements see the journal at one moment."""
+        with self.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close both connections; the last process to do so leaves one file without a log beside it."""
+        with self._writing, self._reading:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    with suppress(sqlite3.Error):
+                        connection.close()
+            self._reader = self._writer = None
+
+    def size(self) -> int:
+        """Bytes of the file and of the log beside it."""
+        total = 0
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                total += os.stat(self.path + suffix).st_size
+        return total
+
+    def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+        if connection is None:
+            raise JournalError(f"The journal {self.path} is closed.")
+        return connection
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """SQLite may have rolled back by itself; a connection that cannot is replaced."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                connection.close()
+                self._writer = self._open_writer()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+        )
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        return connection
+
+    def _open_writer(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < _MINIMUM:
+            needed = ".".join(map(str, _MINIMUM))
+            raise JournalError(
+                f"SQLite {sqlite3.sqlite_version} is too old for the journal; {needed} is needed.",
+                hint="Use a Python that was built with a newer SQLite.",
+            )
+        connection = self._connect()
+        try:
+            if self._check(connection) < len(migrations.MIGRATIONS):
+                self._migrate(connection)
+            _until_free(connection, "PRAGMA journal_mode = WAL", self._busy_timeout)
+            connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+            connection.execute("PRAGMA foreign_keys = OFF")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> int:
+        """The version of the file, which is a journal or empty."""
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = migrations.version_of(connection)
+        if application != migrations.APPLICATION_ID:
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if application or version or tables:
+                raise JournalCorrupt(
+                    f"{self.path} is an SQLite database, but not a Cadenza journal.",
+                    hint="Name another file with --journal; this one was not changed.",
+                )
+        if version > len(migrations.MIGRATIONS):
+            raise JournalNewer(
+                f"The journal {self.path} has format {version}; this version of Cadenza reads up to "
+                f"{len(migrations.MIGRATIONS)}.",
+                hint="Update Cadenza, or name another file with --journal; this one was not changed.",
+            )
+        return version
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if self._check(connection) < len(migrations.MIGRATIONS):
+                migrations.migrate(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        except UnicodeEncodeError as error:
+            raise InputRefused(f"The text holds a lone surrogate ({error.reason}).") from error
+
+
+def translate(error: sqlite3.Error, path: str) -> CadenzaError:
+    """The error that a person can act on."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    said = f"({error}{f', {name}' if name else ''})"
+    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
+        return JournalFull(
+            f"There is no space left for the journal {path}; nothing of this write was kept {said}.",
+            hint="Free some space, then resume the run: nothing recorded before was lost.",
+        )
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return JournalReadOnly(f"The journal {path} cannot be opened for writing {said}.", hint=_WRITABLE)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return JournalBusy(
+            f"Another process held the journal {path} for too long {said}.",
+            hint="Try again; if it lasts, look for a process that hangs with the journal open.",
+        )
+    if _says_corrupt(error, name):
+        return JournalCorrupt(
+            f"{path} is damaged, or is not a journal {said}.",
+            hint="Restore it from a backup, or name another file with --journal.",
+        )
+    return JournalError(f"The journal {path} could not be read or written {said}.")
+
+
+_WRITABLE = "Make the file and its folder writable, or name another file with --journal."
+
+
+def _says_corrupt(error: sqlite3.Error, name: str) -> bool:
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_FORMAT", "SQLITE_MISMATCH")):
+        return True
+    said = str(error)
+    return said.startswith(("no such table", "no such column", "Could not decode", "malformed JSON"))
+
+
+def _is_full(path: str) -> bool:
+    try:
+        space = os.statvfs(os.path.dirname(path) or ".")
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < 65536
+
+
+def _make_folder(path: str) -> None:
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        said = f"The folder {folder} of the journal cannot be made ({error.strerror})."
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise JournalFull(said, hint="Free some space and try again.") from error
+        raise JournalReadOnly(said, hint=_WRITABLE) from error
+
+
+def _until_free(connection: sqlite3.Connection, statement: str, timeout: float) -> None:
+    """Run a statement that SQLite refuses at once, without waiting, while another process holds the file."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)

@@ -1,0 +1,319 @@
+"""What the rows of a journal are, as functions of the events: both stores, rebuild and verify use these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from cadenza.core import events as ev
+from cadenza.core.demands import AnyDemand, AskPerson, CallModel, Message, Role
+from cadenza.core.outcomes import Cancelled, Replied, Returned
+from cadenza.core.signals import ENDED, Signal, Status
+from cadenza.core.state import RunState
+from cadenza.ids import Hash
+from cadenza.journal.store import SNAPSHOT_EVERY, Decision, RequestRow, RunRow
+
+SNAPSHOT_VERSION = 1
+"""The format of snapshots. Grows whenever the fold or :class:`RunState` changes its meaning; a snapshot of
+another version is not read, the events are."""
+
+Standing = Literal["held", "ended"] | None
+
+
+class Derived(msgspec.Struct, frozen=True):
+    """The columns of a run's row that its state decides. ``standing`` does not change with queued inputs."""
+
+    status: Status
+    reason: str | None
+    message: str | None
+    movement: str | None
+    iteration: int
+    wake_at: float | None
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    standing: Standing
+
+
+class MessageRow(msgspec.Struct, frozen=True):
+    """One message of a conversation: ``item`` is its place in the event ``seq`` that brought it."""
+
+    conversation: str
+    seq: int
+    item: int
+    role: Role
+    text: Hash
+    demand: str
+
+
+def derive(state: RunState) -> Derived:
+    """What a state says in a listing.
+
+    An input that is to be taken now hides reason and message, so that appending one is the same update
+    whatever the state (:func:`wakes`).
+    """
+    usage, stands = state.usage, state.held or state.ended
+    message = stands.message if stands is not None and state.next_input is None else None
+    return Derived(
+        state.status,
+        state.wait_reason,
+        message or None,
+        _movement(state),
+        state.iteration,
+        state.wake_at,
+        usage.input,
+        usage.output,
+        usage.cached,
+        "held" if state.held is not None else "ended" if state.ended is not None else None,
+    )
+
+
+def wakes(event: ev.InputEvent, standing: Standing) -> bool:
+    """Whether an input makes its run claimable; while a run is held, an answer waits for it to go on."""
+    return standing != "held" or not isinstance(event, ev.RequestDecided)
+
+
+def _movement(state: RunState) -> str | None:
+    if state.ended is not None and state.ended.movement is not None:
+        return state.ended.movement
+    return state.visit.started.movement if state.visit is not None else state.last
+
+
+def run_row(run: str, state: RunState, *, created_at: float, updated_at: float, actor: str) -> RunRow:
+    """A run's row. ``actor`` is who began it; the times are those of its first and last event."""
+    derived = derive(state)
+    return RunRow(
+        id=run,
+        workspace=state.run.workspace,
+        piece=state.run.name,
+        status=derived.status,
+        reason=derived.reason,
+        message=derived.message,
+        movement=derived.movement,
+        iteration=derived.iteration,
+        wake_at=derived.wake_at,
+        created_at=created_at,
+        updated_at=updated_at,
+        seq=state.seq,
+        actor=actor,
+        input_tokens=derived.input_tokens,
+        output_tokens=derived.output_tokens,
+        cached_tokens=derived.cached_tokens,
+    )
+
+
+def snapshot_due(state: RunState, last: int) -> bool:
+    """Whether to write a snapshot after a commit; ``last`` is the seq of the one before (0 for none)."""
+    return state.wake_at is None or state.seq - last >= SNAPSHOT_EVERY
+
+
+def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None:
+    """Why a run cannot take an input event, in words that follow "run X"; None when it can."""
+    match event:
+        case ev.RetryRequested() if status not in ENDED:
+            return "is to go on already" if standing == "ended" else f"has not ended (it is {status})"
+        case ev.ResumeRequested() if standing != "held":
+            return f"is not held (it is {status})"
+        case ev.CancelRequested() if status in ENDED:
+            return f"has ended ({status})"
+        case ev.RequestDecided():
+            return "takes answers through its requests only"
+    return None
+
+
+# -- requests ---------------------------------------------------------------------------------------------
+
+_NEVER_ASKED = (Replied, Returned)
+
+
+def touches_requests(event: ev.AnyEvent) -> bool:
+    """Whether an event can change a request's row (cheap, and never False for one that does)."""
+    if isinstance(event, ev.DemandResolved):
+        return not isinstance(event.outcome, _NEVER_ASKED)
+    return isinstance(event, _TOUCHING)
+
+
+_TOUCHING = (
+    ev.RequestOpened,
+    ev.RequestDecided,
+    ev.RequestClosed,
+    ev.VisitStarted,
+    ev.VisitEnded,
+    ev.RunEnded,
+)
+
+
+def project_requests(
+    rows: dict[str, RequestRow], events: Iterable[ev.AnyEvent], *, run: str, at: float, actor: str
+) -> dict[str, RequestRow]:
+    """Fold events of one moment into a run's requests ``rows``, in place; returns the rows that changed.
+
+    ``rows`` holds at least the open ones; others stay as they are.
+    """
+    changed: dict[str, RequestRow] = {}
+    for event in events:
+        if isinstance(event, ev.RequestOpened):
+            changed[event.id] = _opened(event, run, at)
+        elif isinstance(event, ev.RequestDecided):
+            if (row := rows.get(event.id)) and row.status == "open":
+                changed[row.id] = decided(row, event, at=at, actor=actor)
+        else:
+            changed.update(_closed(rows, event))
+        rows.update(changed)
+    return changed
+
+
+def decided(row: RequestRow, event: ev.RequestDecided, *, at: float, actor: str) -> RequestRow:
+    """An open request's row after its answer."""
+    return msgspec.structs.replace(row, status="decided", value=event.value, decided_at=at, decided_by=actor)
+
+
+def settled(row: RequestRow, value: Any) -> Decision | None:
+    """What an answer comes to where the request is not open any more; None where it is.
+
+    Answers are equal when their JSON is: ``1``, ``1.0`` and ``true`` are three answers.
+    """
+    if row.status == "open":
+        return None
+    if row.status == "closed":
+        return Decision(result="late", request=row)
+    equal = _canonical(row.value) == _canonical(value)
+    return Decision(result="equal" if equal else "conflict", request=row)
+
+
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+
+def _opened(event: ev.RequestOpened, run: str, at: float) -> RequestRow:
+    return RequestRow(
+        id=event.id,
+        run=run,
+        demand=event.demand,
+        movement=event.movement,
+        lane=event.lane,
+        reason=event.reason,
+        question=event.question,
+        status="open",
+        opened_at=at,
+    )
+
+
+def _closed(rows: Mapping[str, RequestRow], event: ev.AnyEvent) -> dict[str, RequestRow]:
+    reason = _closing(event)
+    if reason is None:
+        return {}
+    return {
+        id: msgspec.structs.replace(row, status="closed", closed_reason=reason)
+        for id, row in rows.items()
+        if row.status == "open" and _concerns(event, row)
+    }
+
+
+def _closing(event: ev.AnyEvent) -> str | None:
+    match event:
+        case ev.RequestClosed():
+            return event.reason
+        case ev.VisitEnded():
+            return "visit_ended"
+        case ev.VisitStarted():
+            return "restarted"
+        case ev.RunEnded():
+            return "run_ended"
+        case ev.DemandResolved():
+            return "cancelled" if isinstance(event.outcome, Cancelled) else "resolved"
+    return None
+
+
+def _concerns(event: ev.AnyEvent, row: RequestRow) -> bool:
+    if isinstance(event, ev.RequestClosed):
+        return event.id == row.id
+    if isinstance(event, ev.DemandResolved):
+        return event.id == row.demand
+    return True
+
+
+# -- conversations ----------------------------------------------------------------------------------------
+
+
+def project_messages(
+    events: Sequence[ev.AnyEvent], first: int, conversation_of: Callable[[str], str | None]
+) -> list[MessageRow]:
+    """The messages that events from seq ``first`` on bring.
+
+    ``conversation_of`` gives the conversation of a model call that was issued before these events.
+    """
+    rows: list[MessageRow] = []
+    issued = calls(events)
+    for seq, event in enumerate(events, first):
+        if isinstance(event, ev.DemandIssued):
+            demand = event.demand
+            if isinstance(demand, CallModel):
+                for item, message in enumerate(demand.append):
+                    row = MessageRow(demand.conversation, seq, item, message.role, message.text, event.id)
+                    rows.append(row)
+        elif isinstance(event, ev.DemandResolved) and isinstance(event.outcome, Replied):
+            conversation = issued.get(event.id) or conversation_of(event.id)
+            if conversation is not None:
+                rows.append(MessageRow(conversation, seq, 0, "assistant", event.outcome.text, event.id))
+    return rows
+
+
+def calls(events: Iterable[ev.AnyEvent]) -> dict[str, str]:
+    """The conversations of the model calls that events issue, by demand."""
+    return {
+        event.id: event.demand.conversation
+        for event in events
+        if isinstance(event, ev.DemandIssued) and isinstance(event.demand, CallModel)
+    }
+
+
+def messages_before(rows: Iterable[tuple[Role, Hash, str]], demand: str | None) -> list[Message]:
+    """Messages of (role, text, demand) rows in order, up to the first that is ``demand``'s own."""
+    messages = []
+    for role, text, owner in rows:
+        if demand is not None and owner == demand:
+            break
+        messages.append(Message(role, text))
+    return messages
+
+
+# -- texts ------------------------------------------------------------------------------------------------
+
+
+def texts_of(event: ev.AnyEvent) -> Iterator[Hash]:
+    """The texts that an event refers to. (Those inside a host operation's arguments are the host's.)"""
+    match event:
+        case ev.RunStarted():
+            yield from (event.piece, event.task)
+        case ev.VisitStarted():
+            yield from event.answers
+        case ev.DemandIssued():
+            yield from _texts_of_demand(event.demand)
+        case ev.DemandResolved(outcome=Replied(text=text)):
+            yield text
+        case ev.RequestOpened():
+            yield from _present(event.question, event.schema)
+        case ev.ReportSaved():
+            yield event.text
+        case ev.VisitEnded():
+            yield from _texts_of_signal(event.signal)
+        case ev.RunEnded():
+            yield from _present(event.output)
+
+
+def _texts_of_demand(demand: AnyDemand) -> Iterator[Hash]:
+    if isinstance(demand, CallModel):
+        yield from (message.text for message in demand.append)
+        yield from _present(demand.schema)
+    elif isinstance(demand, AskPerson):
+        yield from _present(demand.question, demand.schema)
+
+
+def _texts_of_signal(signal: Signal) -> Iterator[Hash]:
+    yield from _present(signal.output, signal.answer, *(lane.output for lane in signal.lanes))
+
+
+def _present(*hashes: Hash | None) -> Iterator[Hash]:
+    yield from (hash for hash in hashes if hash is not None)

@@ -1,0 +1,222 @@
+-- Every query of the SQLite journal, by name. `?1` is the first parameter.
+
+-- now --
+-- The database's clock in epoch seconds.
+SELECT (julianday('now') - 2440587.5) * 86400.0;
+
+-- insert_run --
+INSERT INTO runs (
+    id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
+    actor, input_tokens, output_tokens, cached_tokens, standing
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- rewrite_run --
+-- Every derived column of a run anew (rebuild).
+UPDATE runs SET
+    id = ?1, workspace = ?2, piece = ?3, status = ?4, reason = ?5, message = ?6, movement = ?7, iteration = ?8,
+    wake_at = ?9, created_at = ?10, updated_at = ?11, seq = ?12, actor = ?13, input_tokens = ?14,
+    output_tokens = ?15, cached_tokens = ?16, standing = ?17
+WHERE id = ?1;
+
+-- update_run --
+-- What a commit changes in its run's row.
+UPDATE runs SET
+    seq = ?, updated_at = ?, status = ?, reason = ?, message = ?, movement = ?, iteration = ?, wake_at = ?,
+    input_tokens = ?, output_tokens = ?, cached_tokens = ?, standing = ?
+WHERE ref = ?;
+
+-- queue_run --
+-- What an input event changes in its run's row: the run is claimable, and nothing else is known yet.
+UPDATE runs SET
+    seq = ?, updated_at = ?, status = 'queued', reason = NULL, message = NULL, wake_at = 0
+WHERE ref = ?;
+
+-- touch_run --
+-- What an answer to a held run changes in its row: it is claimable only when it is resumed.
+UPDATE runs SET seq = ?, updated_at = ? WHERE ref = ?;
+
+-- run_for_commit --
+-- All that decides whether a commit is taken.
+SELECT r.ref, r.seq, r.snapshot, l.epoch, l.expires, l.claims, l.worker
+FROM runs AS r LEFT JOIN leases AS l ON l.run = r.ref
+WHERE r.id = ?;
+
+-- run_for_input --
+-- All that decides whether an input event is taken.
+SELECT ref, seq, status, standing FROM runs WHERE id = ?;
+
+-- run_ref --
+SELECT ref FROM runs WHERE id = ?;
+
+-- all_runs --
+SELECT ref, id FROM runs ORDER BY ref;
+
+-- run --
+SELECT
+    id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
+    actor, input_tokens, output_tokens, cached_tokens
+FROM runs WHERE id = ?;
+
+-- run_standing --
+SELECT standing, snapshot FROM runs WHERE ref = ?;
+
+-- runs --
+-- A page of runs, newest first, before the run `ref` ?1; ?2 is a workspace or NULL, ?3 a JSON array of
+-- statuses or NULL, ?4 the size of the page.
+SELECT
+    id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
+    actor, input_tokens, output_tokens, cached_tokens, ref
+FROM runs
+WHERE ref < ?1
+    AND (?2 IS NULL OR workspace = ?2)
+    AND (?3 IS NULL OR status IN (SELECT value FROM json_each(?3)))
+ORDER BY ref DESC LIMIT ?4;
+
+-- find_runs --
+-- Runs whose id begins with ?1, newest first.
+SELECT id FROM runs WHERE id >= ?1 AND id < ?1 || char(1114111) ORDER BY ref DESC LIMIT 20;
+
+-- insert_event --
+INSERT INTO events (run, seq, at, actor, payload) VALUES (?, ?, ?, ?, ?);
+
+-- events --
+-- A run's events after ?2, at most ?3 of them (-1 for all).
+SELECT seq, at, actor, payload FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3;
+
+-- events_backwards --
+SELECT seq, payload FROM events WHERE run = ? ORDER BY seq DESC;
+
+-- stray_events --
+-- Events of runs that have no row.
+SELECT DISTINCT run FROM events WHERE run NOT IN (SELECT ref FROM runs);
+
+-- insert_text --
+INSERT OR IGNORE INTO texts (hash, body) VALUES (?, ?);
+
+-- texts --
+-- Texts by hash; ?1 is a JSON array of hashes.
+SELECT hash, body FROM texts WHERE hash IN (SELECT value FROM json_each(?1));
+
+-- all_texts --
+SELECT hash, body FROM texts;
+
+-- insert_message --
+INSERT INTO conversations (run, conversation, seq, item, role, text, demand) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- messages --
+SELECT role, text, demand FROM conversations WHERE conversation = ? ORDER BY run, seq, item;
+
+-- run_messages --
+-- A run's messages in one conversation (verify).
+SELECT conversation, seq, item, role, text, demand FROM conversations
+WHERE conversation = ? AND run = ? ORDER BY seq, item;
+
+-- count_messages --
+SELECT count(*) FROM conversations;
+
+-- delete_messages --
+DELETE FROM conversations;
+
+-- put_request --
+-- A request as it is now, new or known.
+INSERT INTO requests (
+    id, run, demand, movement, lane, reason, question, status, opened_at, value, decided_at, decided_by,
+    closed_reason
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    status = excluded.status, value = excluded.value, decided_at = excluded.decided_at,
+    decided_by = excluded.decided_by, closed_reason = excluded.closed_reason;
+
+-- request --
+SELECT
+    q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
+    q.decided_at, q.decided_by, q.closed_reason
+FROM requests AS q JOIN runs AS r ON r.ref = q.run
+WHERE q.id = ?;
+
+-- open_requests_of_run --
+SELECT
+    q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
+    q.decided_at, q.decided_by, q.closed_reason
+FROM requests AS q JOIN runs AS r ON r.ref = q.run
+WHERE q.run = ? AND q.status = 'open';
+
+-- open_requests --
+-- The inbox, oldest first; ?1 is a run or NULL, ?2 a workspace or NULL.
+SELECT
+    q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
+    q.decided_at, q.decided_by, q.closed_reason
+FROM requests AS q JOIN runs AS r ON r.ref = q.run
+WHERE q.status = 'open' AND (?1 IS NULL OR r.id = ?1) AND (?2 IS NULL OR r.workspace = ?2)
+ORDER BY q.opened_at, q.run, q.rowid;
+
+-- requests --
+-- Requests of the statuses in the JSON array ?3, oldest first; ?1 is a run or NULL, ?2 a workspace or NULL.
+SELECT
+    q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
+    q.decided_at, q.decided_by, q.closed_reason
+FROM requests AS q JOIN runs AS r ON r.ref = q.run
+WHERE q.status IN (SELECT value FROM json_each(?3))
+    AND (?1 IS NULL OR r.id = ?1) AND (?2 IS NULL OR r.workspace = ?2)
+ORDER BY q.opened_at, q.run, q.rowid;
+
+-- requests_of_run --
+-- All of a run's requests in the order of asking (verify).
+SELECT
+    q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
+    q.decided_at, q.decided_by, q.closed_reason
+FROM requests AS q JOIN runs AS r ON r.ref = q.run
+WHERE q.run = ? ORDER BY q.rowid;
+
+-- count_requests --
+SELECT count(*) FROM requests;
+
+-- delete_requests --
+DELETE FROM requests;
+
+-- put_snapshot --
+INSERT OR REPLACE INTO snapshots (run, seq, version, state) VALUES (?, ?, ?, ?);
+
+-- mark_snapshot --
+UPDATE runs SET snapshot = ? WHERE ref = ?;
+
+-- snapshot --
+SELECT version, state FROM snapshots WHERE run = ?;
+
+-- delete_snapshots --
+DELETE FROM snapshots;
+
+-- lease --
+SELECT epoch, worker, expires, claims FROM leases WHERE run = ?;
+
+-- due_runs --
+-- Runs that a worker can play at ?1, the longest waiting first, with whoever holds them.
+SELECT r.ref, r.id, l.epoch, l.worker, l.pid, l.boot, l.process_start, l.expires, l.claims
+FROM runs AS r LEFT JOIN leases AS l ON l.run = r.ref
+WHERE r.wake_at IS NOT NULL AND r.wake_at <= ?1
+ORDER BY max(r.wake_at, r.updated_at);
+
+-- playable_run --
+-- One run that a worker can play now or later, with whoever holds it.
+SELECT r.ref, r.id, l.epoch, l.worker, l.pid, l.boot, l.process_start, l.expires, l.claims
+FROM runs AS r LEFT JOIN leases AS l ON l.run = r.ref
+WHERE r.id = ? AND r.wake_at IS NOT NULL;
+
+-- put_lease --
+INSERT OR REPLACE INTO leases (run, epoch, worker, pid, boot, process_start, expires, claims)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- renew_lease --
+UPDATE leases SET expires = ?1 WHERE run = ?2 AND epoch = ?3 AND expires > 0;
+
+-- release_lease --
+-- Given back by a worker that lives: this claim was not lost, so it does not count.
+UPDATE leases SET expires = 0, claims = max(claims - 1, 0) WHERE run = ?1 AND epoch = ?2 AND expires > 0;
+
+-- forget_claims --
+UPDATE leases SET claims = 0 WHERE run = ?;
+
+-- live_leases --
+SELECT r.id, l.epoch, l.worker, l.expires, l.claims
+FROM leases AS l JOIN runs AS r ON r.ref = l.run
+WHERE l.expires > 0 AND l.expires > ?1;

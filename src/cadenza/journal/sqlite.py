@@ -1,0 +1,359 @@
+"""The journal in one SQLite file: several processes and threads, every commit on the disk when it returns."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cadenza.clock import Clock
+from cadenza.core import events as ev
+from cadenza.core.demands import Message
+from cadenza.core.events import AnyEvent, InputEvent, Recorded
+from cadenza.core.state import RunState
+from cadenza.errors import Conflict, InputRefused
+from cadenza.ids import Hash
+from cadenza.journal import projections, queries, refusals, sqlite_doctor, sqlite_rows
+from cadenza.journal.database import Database, Synchronous
+from cadenza.journal.sqlite_leases import Leases
+from cadenza.journal.store import (
+    LEASE_SECONDS,
+    Commit,
+    Decision,
+    Holder,
+    Lease,
+    Loaded,
+    Problem,
+    RequestRow,
+    RunRow,
+)
+
+_SQL = queries.load("sqlite.sql")
+_PAGE = 500
+_REMEMBERED_CALLS = 10_000
+
+
+class SqliteJournal:
+    """The journal file at ``path``; made, with its folders, where there is none.
+
+    ``synchronous`` is SQLite's: FULL survives a power cut, OFF is for tests. ``busy_timeout`` and
+    ``lease_seconds`` are in seconds. ``clock`` replaces the database's clock in tests.
+
+    Raises:
+        JournalError: the file cannot be opened, is no journal, or is a newer version's.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: Synchronous = "FULL",
+        busy_timeout: float = 15.0,
+        lease_seconds: float = LEASE_SECONDS,
+        clock: Clock | None = None,
+    ) -> None:
+        self.path = str(path)
+        self._database = Database(self.path, synchronous=synchronous, busy_timeout=busy_timeout)
+        self._leases = Leases(self._database, lease_seconds, clock)
+        self._calls: dict[str, str] = {}
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        run: str,
+        events: Sequence[AnyEvent],
+        state: RunState,
+        texts: Mapping[Hash, str],
+        *,
+        at: float,
+        actor: str,
+    ) -> None:
+        """Begin a run. Raises Conflict where there is one of that id."""
+        first = Commit(
+            run=run, epoch=0, after=0, events=tuple(events), state=state, at=at, actor=actor, texts=texts
+        )
+        payloads = refusals.payloads(first)
+        row = projections.run_row(run, state, created_at=at, updated_at=at, actor=actor)
+        with self._database.write() as connection:
+            if connection.execute(_SQL["run_ref"], (run,)).fetchone() is not None:
+                raise refusals.run_exists(run)
+            values = sqlite_rows.of_run(row, projections.derive(state).standing)
+            ref = connection.execute(_SQL["insert_run"], values).lastrowid or 0
+            self._append(connection, ref, first, payloads)
+            if projections.snapshot_due(state, 0):
+                sqlite_rows.put_snapshot(connection, ref, state)
+        self._remember(first)
+
+    def commit(self, commit: Commit) -> None:
+        """Append a lease holder's events. Raises LeaseLost or SequenceConflict."""
+        refused = self.commit_many((commit,))[0]
+        if refused is not None:
+            raise refused
+
+    def commit_many(self, commits: Sequence[Commit]) -> list[Exception | None]:
+        """Several commits in one transaction; the refusal of each, or None."""
+        results: list[Exception | None] = [None] * len(commits)
+        prepared: list[tuple[int, Commit, list[str]]] = []
+        for index, commit in enumerate(commits):
+            try:
+                prepared.append((index, commit, refusals.payloads(commit)))
+            except InputRefused as refused:
+                results[index] = refused
+        while prepared:
+            try:
+                self._write(prepared, results)
+                break
+            except _Unwritable as unwritable:
+                results[prepared.pop(unwritable.position)[0]] = unwritable.error
+        for index, commit, _ in prepared:
+            if results[index] is None:
+                self._remember(commit)
+        return results
+
+    def _write(
+        self, prepared: Sequence[tuple[int, Commit, list[str]]], results: list[Exception | None]
+    ) -> None:
+        with self._database.write() as connection:
+            for position, (index, commit, payloads) in enumerate(prepared):
+                try:
+                    results[index] = self._write_one(connection, commit, payloads)
+                except (UnicodeEncodeError, OverflowError) as error:
+                    refused = InputRefused(f"A text of run {commit.run} cannot be stored: {error}")
+                    raise _Unwritable(position, refused) from error
+
+    def _write_one(
+        self, connection: sqlite3.Connection, commit: Commit, payloads: list[str]
+    ) -> Exception | None:
+        found = connection.execute(_SQL["run_for_commit"], (commit.run,)).fetchone()
+        if found is None:
+            return refusals.no_run(commit.run)
+        ref, seq, snapshot, epoch, expires, claims, worker = found
+        if epoch != commit.epoch or not expires:
+            return refusals.not_yours(commit.run, commit.epoch, worker if expires else None)
+        if seq != commit.after:
+            return refusals.out_of_sequence(commit, seq)
+        self._append(connection, ref, commit, payloads)
+        state = commit.state
+        values = sqlite_rows.of_commit(projections.derive(state), ref, state.seq, commit.at)
+        connection.execute(_SQL["update_run"], values)
+        if claims:
+            connection.execute(_SQL["forget_claims"], (ref,))
+        if projections.snapshot_due(state, snapshot):
+            sqlite_rows.put_snapshot(connection, ref, state)
+        return None
+
+    def _append(
+        self, connection: sqlite3.Connection, ref: int, commit: Commit, payloads: Sequence[str]
+    ) -> None:
+        """The events of a commit and what follows from them, but for the run's own row."""
+        first, at, actor, events = commit.after + 1, commit.at, commit.actor, commit.events
+        rows = [(ref, seq, at, actor, payload) for seq, payload in enumerate(payloads, first)]
+        connection.executemany(_SQL["insert_event"], rows)
+        if commit.texts:
+            connection.executemany(_SQL["insert_text"], commit.texts.items())
+        messages = projections.project_messages(
+            events, first, lambda demand: self._conversation_of(connection, ref, demand)
+        )
+        if messages:
+            connection.executemany(_SQL["insert_message"], [sqlite_rows.of_message(ref, m) for m in messages])
+        if any(map(projections.touches_requests, events)):
+            found = connection.execute(_SQL["open_requests_of_run"], (ref,)).fetchall()
+            open_rows = {row[0]: sqlite_rows.request(row) for row in found}
+            changed = projections.project_requests(open_rows, events, run=commit.run, at=at, actor=actor)
+            connection.executemany(
+                _SQL["put_request"], [sqlite_rows.of_request(ref, row) for row in changed.values()]
+            )
+
+    def _conversation_of(self, connection: sqlite3.Connection, ref: int, demand: str) -> str | None:
+        """The conversation of a model call: from memory, or after a restart from the events."""
+        conversation = self._calls.pop(demand, None)
+        if conversation is not None:
+            return conversation
+        for seq, payload in connection.execute(_SQL["events_backwards"], (ref,)):
+            issued = projections.calls([sqlite_rows.event(payload, ref, seq)])
+            if demand in issued:
+                return issued[demand]
+        return None
+
+    def _remember(self, commit: Commit) -> None:
+        self._calls.update(projections.calls(commit.events))
+        if len(self._calls) > _REMEMBERED_CALLS:  # they are found in the events again
+            self._calls.clear()
+
+    # -- inputs -------------------------------------------------------------------------------------------
+
+    def append_input(self, run: str, event: InputEvent, *, at: float, actor: str) -> int:
+        """Queue an input event; its seq. Raises NotFound or Conflict."""
+        payload = refusals.payload(event)
+        with self._database.write() as connection:
+            found = connection.execute(_SQL["run_for_input"], (run,)).fetchone()
+            if found is None:
+                raise refusals.no_run(run)
+            ref, seq, status, standing = found
+            refused = projections.refusal(event, status, standing)
+            if refused is not None:
+                raise Conflict(f"Run {run} {refused}.")
+            return _queue(connection, (ref, seq + 1, at, actor, payload), wakes=True)
+
+    def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
+        """Answer a request, once. Raises NotFound."""
+        event = ev.RequestDecided(id=request, value=value)
+        payload = refusals.payload(event)
+        with self._database.write() as connection:
+            found = connection.execute(_SQL["request"], (request,)).fetchone()
+            if found is None:
+                raise refusals.no_request(request)
+            row = sqlite_rows.request(found)
+            settled = projections.settled(row, value)
+            if settled is not None:
+                return settled
+            ref, seq, _, standing = connection.execute(_SQL["run_for_input"], (row.run,)).fetchone()
+            wakes = projections.wakes(event, standing)
+            _queue(connection, (ref, seq + 1, at, actor, payload), wakes=wakes)
+            row = projections.decided(row, event, at=at, actor=actor)
+            connection.execute(_SQL["put_request"], sqlite_rows.of_request(ref, row))
+        return Decision(result="accepted", request=row)
+
+    # -- leases -------------------------------------------------------------------------------------------
+
+    def claim(self, holder: Holder, *, run: str | None = None) -> Lease | None:
+        """Take a lease; None where nothing is claimable. Raises NotFound for a ``run`` that is not there."""
+        return self._leases.claim(holder, run)
+
+    def renew(self, lease: Lease) -> Lease:
+        """Extend a lease. Raises LeaseLost."""
+        return self._leases.renew(lease)
+
+    def release(self, lease: Lease) -> None:
+        """Give a lease back."""
+        self._leases.release(lease)
+
+    def leases(self) -> dict[str, Lease]:
+        """Live leases by run."""
+        return self._leases.live()
+
+    def now(self) -> float:
+        """The database's clock, in epoch seconds."""
+        return self._leases.now()
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def load(self, run: str) -> Loaded:
+        """Snapshot and tail. Raises NotFound."""
+        with self._database.read() as connection:
+            return sqlite_rows.load(connection, _ref(connection, run), run)
+
+    def events(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Recorded]:
+        """A run's events in order. Raises NotFound."""
+        with self._database.read() as connection:
+            ref = _ref(connection, run)
+            return sqlite_rows.events(connection, ref, run, after, -1 if limit is None else limit)
+
+    def texts(self, hashes: Iterable[Hash]) -> dict[Hash, str]:
+        """Texts by hash. Raises JournalCorrupt when one is missing."""
+        wanted = list(dict.fromkeys(hashes))
+        if not wanted:
+            return {}
+        with self._database.read() as connection:
+            found = dict(connection.execute(_SQL["texts"], (json.dumps(wanted),)).fetchall())
+        missing = [hash for hash in wanted if hash not in found]
+        if missing:
+            raise refusals.missing_text(self.path, missing[0])
+        return {hash: found[hash] for hash in wanted}
+
+    def messages(self, conversation: str, *, before_demand: str | None = None) -> list[Message]:
+        """The messages of a conversation in order, or those before a demand's own."""
+        with self._database.read() as connection:
+            rows = connection.execute(_SQL["messages"], (conversation,)).fetchall()
+        return projections.messages_before(rows, before_demand)
+
+    def run(self, run: str) -> RunRow:
+        """One run. Raises NotFound."""
+        with self._database.read() as connection:
+            found = connection.execute(_SQL["run"], (run,)).fetchone()
+        if found is None:
+            raise refusals.no_run(run)
+        return sqlite_rows.run(found)
+
+    def find_runs(self, prefix: str) -> list[str]:
+        """Ids that begin with ``prefix``, newest first, at most 20."""
+        with self._database.read() as connection:
+            return [id for (id,) in connection.execute(_SQL["find_runs"], (prefix,)).fetchall()]
+
+    def runs(
+        self, *, workspace: str | None = None, status: Sequence[str] = (), limit: int | None = None
+    ) -> Iterator[RunRow]:
+        """Runs, newest first, read a page at a time."""
+        before, left = 2**63 - 1, limit
+        statuses = json.dumps(list(status)) if status else None
+        while left is None or left > 0:
+            size = _PAGE if left is None else min(left, _PAGE)
+            with self._database.read() as connection:
+                page = connection.execute(_SQL["runs"], (before, workspace, statuses, size)).fetchall()
+            yield from map(sqlite_rows.run, page)
+            if len(page) < size:
+                return
+            before, left = page[-1][-1], None if left is None else left - size
+
+    def request(self, request: str) -> RequestRow:
+        """One request. Raises NotFound."""
+        with self._database.read() as connection:
+            found = connection.execute(_SQL["request"], (request,)).fetchone()
+        if found is None:
+            raise refusals.no_request(request)
+        return sqlite_rows.request(found)
+
+    def requests(
+        self, *, status: Sequence[str] = ("open",), run: str | None = None, workspace: str | None = None
+    ) -> list[RequestRow]:
+        """Requests, oldest first."""
+        with self._database.read() as connection:
+            if tuple(status) == ("open",):
+                found = connection.execute(_SQL["open_requests"], (run, workspace)).fetchall()
+            else:
+                values = (run, workspace, json.dumps(list(status)))
+                found = connection.execute(_SQL["requests"], values).fetchall()
+        return [sqlite_rows.request(row) for row in found]
+
+    # -- the file -----------------------------------------------------------------------------------------
+
+    def verify(self) -> list[Problem]:
+        """Compare every row with what the events say; the file and its texts too."""
+        return sqlite_doctor.verify(self._database)
+
+    def rebuild(self) -> int:
+        """Write every projection anew; the number of runs."""
+        return sqlite_doctor.rebuild(self._database)
+
+    def size(self) -> int:
+        """Bytes of the file and of the log beside it."""
+        return self._database.size()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+class _Unwritable(Exception):
+    """One commit of several cannot be written; the others can, in a transaction without it."""
+
+    def __init__(self, position: int, error: Exception) -> None:
+        self.position, self.error = position, error
+        super().__init__(position)
+
+
+def _ref(connection: sqlite3.Connection, run: str) -> int:
+    found = connection.execute(_SQL["run_ref"], (run,)).fetchone()
+    if found is None:
+        raise refusals.no_run(run)
+    return int(found[0])
+
+
+def _queue(connection: sqlite3.Connection, row: tuple[int, int, float, str, str], *, wakes: bool) -> int:
+    ref, seq, at, _, _ = row
+    connection.execute(_SQL["insert_event"], row)
+    connection.execute(_SQL["queue_run" if wakes else "touch_run"], (seq, at, ref))
+    return seq

@@ -1,0 +1,109 @@
+"""Leases in SQLite: who may write a run's events, under which epoch, until when by the database's clock."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from cadenza.clock import Clock
+from cadenza.journal import holders, queries, refusals
+from cadenza.journal.database import Database
+from cadenza.journal.store import Holder, Lease
+
+_SQL = queries.load("sqlite.sql")
+
+
+class Leases:
+    """Claims, renewals and releases. A lease lasts ``seconds``; ``clock`` replaces the database's."""
+
+    def __init__(self, database: Database, seconds: float, clock: Clock | None) -> None:
+        self._database = database
+        self._seconds = seconds
+        self._clock = clock
+
+    def now(self) -> float:
+        """The clock that decides."""
+        with self._database.read() as connection:
+            return self._now(connection)
+
+    def claim(self, holder: Holder, run: str | None) -> Lease | None:
+        """Take a lease. Looks without the write lock first: an idle worker costs the others nothing."""
+        with self._database.read() as connection:
+            if run is not None and connection.execute(_SQL["run_ref"], (run,)).fetchone() is None:
+                raise refusals.no_run(run)
+            if self._candidate(connection, run, self._now(connection)) is None:
+                return None
+        with self._database.write() as connection:
+            now = self._now(connection)
+            found = self._candidate(connection, run, now)
+            return None if found is None else self._take(connection, found, holder, now)
+
+    def renew(self, lease: Lease) -> Lease:
+        """Extend a lease that nobody else has taken, even one that ran out."""
+        with self._database.write() as connection:
+            expires = self._now(connection) + self._seconds
+            ref = self._ref(connection, lease.run)
+            done = connection.execute(_SQL["renew_lease"], (expires, ref, lease.epoch))
+            if done.rowcount == 0:
+                raise refusals.lost(lease)
+            claims = connection.execute(_SQL["lease"], (ref,)).fetchone()[3]
+        return Lease(run=lease.run, epoch=lease.epoch, worker=lease.worker, expires=expires, claims=claims)
+
+    def release(self, lease: Lease) -> None:
+        """Give a lease back, where it still is one."""
+        with self._database.write() as connection:
+            ref = self._ref(connection, lease.run)
+            connection.execute(_SQL["release_lease"], (ref, lease.epoch))
+
+    def live(self) -> dict[str, Lease]:
+        """Leases that have not run out, by run."""
+        with self._database.read() as connection:
+            rows = connection.execute(_SQL["live_leases"], (self._now(connection),)).fetchall()
+        return {
+            run: Lease(run=run, epoch=epoch, worker=worker, expires=expires, claims=claims)
+            for run, epoch, worker, expires, claims in rows
+        }
+
+    def _now(self, connection: sqlite3.Connection) -> float:
+        if self._clock is not None:
+            return self._clock()
+        now: float = connection.execute(_SQL["now"]).fetchone()[0]
+        return now
+
+    def _ref(self, connection: sqlite3.Connection, run: str) -> int:
+        found = connection.execute(_SQL["run_ref"], (run,)).fetchone()
+        return int(found[0]) if found else 0
+
+    def _candidate(
+        self, connection: sqlite3.Connection, run: str | None, now: float
+    ) -> tuple[Any, ...] | None:
+        if run is None:
+            rows = connection.execute(_SQL["due_runs"], (now,))
+        else:
+            rows = connection.execute(_SQL["playable_run"], (run,))
+        gone: dict[Holder, bool] = {}
+        try:
+            return next((row for row in rows if _is_free(row, now, gone)), None)
+        finally:
+            rows.close()
+
+    def _take(
+        self, connection: sqlite3.Connection, found: tuple[Any, ...], holder: Holder, now: float
+    ) -> Lease:
+        ref, run, epoch, *_, claims = found
+        epoch, claims, expires = (epoch or 0) + 1, (claims or 0) + 1, now + self._seconds
+        connection.execute(
+            _SQL["put_lease"],
+            (ref, epoch, holder.worker, holder.pid, holder.boot, holder.process_start, expires, claims),
+        )
+        return Lease(run=run, epoch=epoch, worker=holder.worker, expires=expires, claims=claims)
+
+
+def _is_free(row: tuple[Any, ...], now: float, gone: dict[Holder, bool]) -> bool:
+    _, _, epoch, worker, pid, boot, start, expires, _ = row
+    if epoch is None or expires <= now:
+        return True
+    holder = Holder(worker=worker, pid=pid, boot=boot, process_start=start)
+    if holder not in gone:
+        gone[holder] = holders.is_gone(holder)
+    return gone[holder]

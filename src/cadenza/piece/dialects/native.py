@@ -1,0 +1,70 @@
+"""Cadenza's own piece files: they begin with ``cadenza: 1``.
+
+One spelling for each thing, section maps under ``facets:``, and nothing is guessed: an unknown key is an
+error, and so is a name or path that leads to no facet.
+"""
+
+from __future__ import annotations
+
+from cadenza.piece.dialects.grammar import Grammar
+from cadenza.piece.dialects.takt import TAKT
+from cadenza.piece.problems import Problems
+from cadenza.piece.source import Node
+from cadenza.piece.vocabulary import FACET_KINDS
+
+VERSION = 1
+"""The version of the format that this version of Cadenza reads."""
+
+_NOT_OURS = {
+    "instruction_template", "output_contracts", "mcp_servers", "provider_options", "permission_mode",
+    "team_leader", "arpeggio", "return",
+}  # fmt: skip
+
+
+def _ours(keys: dict[str, str]) -> dict[str, str]:
+    return {key: words for key, words in keys.items() if key not in _NOT_OURS}
+
+
+NATIVE = Grammar(
+    dialect="native",
+    strict=True,
+    piece={
+        "cadenza": "the version of this format",
+        "name": "what the piece is called",
+        "description": "what it is for",
+        "language": "en or ja: the language of the engine's own words",
+        "phases": "single: how a movement is asked",
+        "control": "tags: how a movement says where it leads",
+        "provider": "which agent performs it",
+        "model": "which model",
+        "max_movements": "how many movements may be played in all",
+        "initial_movement": "where the piece begins",
+        "facets": "section maps: personas, policies, knowledge, instructions, output-contracts",
+        "movements": "the parts of the piece",
+        "loop_monitors": "cycles that a judge watches",
+    },
+    movement=_ours(dict(TAKT.movement)),
+    lane=_ours(dict(TAKT.lane)),
+    rule=_ours(dict(TAKT.rule)),
+    report=dict(TAKT.report),
+    monitor=dict(TAKT.monitor),
+    judge={"persona": "who judges", "instruction": "what to judge", "rules": "where each verdict leads"},
+    sections={kind: kind for kind in FACET_KINDS},
+    sections_under="facets",
+)
+
+
+def is_native(root: Node) -> bool:
+    """Whether a file's value is of our own format: a mapping with the key ``cadenza``."""
+    return isinstance(root.value, dict) and "cadenza" in root.value
+
+
+def check_version(root: Node, problems: Problems) -> None:
+    """Complain about a file that was written for another version of the format."""
+    assert isinstance(root.value, dict)
+    node = next(node for key, node in root.value.items() if key == "cadenza")
+    if node.value != VERSION or isinstance(node.value, bool):
+        what = "this version of the piece format is not known"
+        problems.error(
+            node, what, node.text or node.kind, f"write cadenza: {VERSION}, or use a later Cadenza"
+        )

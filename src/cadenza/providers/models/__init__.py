@@ -1,0 +1,1 @@
+"""Models: ``openai`` (any server that speaks its wire format) and ``scripted``."""

@@ -1,0 +1,79 @@
+"""The one settings object: what a person set in the environment, with the defaults in one place."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from cadenza.errors import ConfigError
+from cadenza.piece.vocabulary import Language
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Defaults for every face.
+
+    ``journal``: the file that holds all runs (``CADENZA_JOURNAL``).
+    ``provider``, ``model``: what plays a movement that names none (``CADENZA_PROVIDER``, ``CADENZA_MODEL``).
+    ``language``: of the engine's own texts (``CADENZA_LANG``: ``en`` or ``ja``).
+    ``actor``: who is at the keyboard, for the journal (``CADENZA_ACTOR``).
+    ``max_tokens``: the longest answer that a model may give; None leaves it to the server
+    (``CADENZA_MAX_TOKENS``).
+    """
+
+    journal: Path
+    provider: str | None = None
+    model: str | None = None
+    language: Language = "en"
+    actor: str = "person"
+    max_tokens: int | None = None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read the variables named above.
+
+        Raises:
+            ConfigError: a variable holds what it cannot hold; the message names it and its value.
+        """
+        env = os.environ if environ is None else environ
+        return cls(
+            journal=Path(env["CADENZA_JOURNAL"]) if env.get("CADENZA_JOURNAL") else _default_journal(env),
+            provider=env.get("CADENZA_PROVIDER") or None,
+            model=env.get("CADENZA_MODEL") or None,
+            language=_language(env.get("CADENZA_LANG", "")),
+            actor=env.get("CADENZA_ACTOR") or _who(),
+            max_tokens=_positive(env, "CADENZA_MAX_TOKENS"),
+        )
+
+
+def _default_journal(env: Mapping[str, str]) -> Path:
+    base = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "cadenza" / "journal.sqlite"
+
+
+def _language(value: str) -> Language:
+    if value in ("", "en"):
+        return "en"
+    if value == "ja":
+        return "ja"
+    raise ConfigError(f"CADENZA_LANG is {value!r}", hint="set it to en or ja")
+
+
+def _positive(env: Mapping[str, str], name: str) -> int | None:
+    value = env.get(name)
+    if not value:
+        return None
+    if not value.isdecimal() or int(value) == 0:
+        raise ConfigError(f"{name} is {value!r}", hint="set it to a whole number above 0, or unset it")
+    return int(value)
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return socket.gethostname()

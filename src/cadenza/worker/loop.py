@@ -1,0 +1,172 @@
+"""The worker: claims runs, plays them side by side, keeps its leases alive."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+
+from cadenza.clock import Clock, system_clock
+from cadenza.core.conductor import Conductor
+from cadenza.core.events import AnyEvent
+from cadenza.core.movements import KINDS, MovementKind
+from cadenza.core.retrying import RetryPolicy
+from cadenza.core.state import RunState
+from cadenza.errors import JournalError, LeaseLost
+from cadenza.journal.holders import this_process
+from cadenza.journal.store import LEASE_SECONDS, Commit, Journal, Lease
+from cadenza.journal.writer import Writer
+from cadenza.piece.model import Piece
+from cadenza.worker.folders import project_folder
+from cadenza.worker.meeting import Meeting
+from cadenza.worker.session import Session
+from cadenza.worker.texts import JournalTexts
+
+CLAIM_SECONDS = 0.5
+"""How often an idle worker looks for runs that other processes made claimable."""
+
+OnCommit = Callable[[str, RunState, tuple[AnyEvent, ...]], None]
+
+
+class Worker:
+    """Plays runs of one journal.
+
+    Args:
+        meeting: meets the demands.
+        slots: how many runs are played at once.
+        kinds: movement kinds by name.
+        retry: the retry policy for model calls.
+        on_commit: is told of every commit, after the fact.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        meeting: Meeting,
+        *,
+        slots: int = 4,
+        kinds: Mapping[str, MovementKind] = KINDS,
+        retry: RetryPolicy | None = None,
+        clock: Clock = system_clock,
+        on_commit: OnCommit | None = None,
+        name: str = "worker",
+    ) -> None:
+        self._journal = journal
+        self._meeting = meeting
+        self._slots = slots
+        self._kinds = kinds
+        self._retry = retry
+        self._clock = clock
+        self._on_commit = on_commit
+        self._holder = this_process(name)
+        self._writer = Writer(journal)
+        self._sessions: dict[str, Session] = {}
+
+    async def serve(self, stop: asyncio.Event | None = None, *, until_idle: bool = False) -> int:
+        """Claim and play until ``stop`` is set, or until nothing is claimable; how many runs were played.
+
+        Raises:
+            JournalError: the journal as a whole failed (full, read-only, damaged).
+        """
+        stop = stop or asyncio.Event()
+        playing: dict[asyncio.Task[None], str] = {}
+        played = 0
+        try:
+            while not stop.is_set():
+                while len(playing) < self._slots:
+                    lease = await asyncio.to_thread(self._journal.claim, self._holder)
+                    if lease is None:
+                        break
+                    played += 1
+                    playing[asyncio.create_task(self._play(lease))] = lease.run
+                if not playing and until_idle:
+                    return played
+                await self._pause(playing, stop)
+                for task in [task for task in playing if task.done()]:
+                    del playing[task]
+                    task.result()
+        finally:
+            for session in self._sessions.values():
+                session.interrupt()
+            await asyncio.gather(*playing, return_exceptions=True)
+        return played
+
+    async def play(self, run: str) -> RunState | None:
+        """Play one run until it stands or ends; None when another worker is playing it.
+
+        Raises:
+            JournalError: the journal failed.
+        """
+        lease = await asyncio.to_thread(self._journal.claim, self._holder, run=run)
+        if lease is None:
+            return None
+        return await self._play_claimed(lease)
+
+    def interrupt(self, run: str) -> bool:
+        """Hold a run that is being played here; whether it is."""
+        session = self._sessions.get(run)
+        if session is not None:
+            session.interrupt()
+        return session is not None
+
+    def notify(self, run: str) -> None:
+        """An input was appended for ``run``."""
+        session = self._sessions.get(run)
+        if session is not None:
+            session.notify()
+
+    def close(self) -> None:
+        """Stop the writer thread."""
+        self._writer.close()
+
+    async def _play(self, lease: Lease) -> None:
+        with contextlib.suppress(LeaseLost):
+            await self._play_claimed(lease)
+
+    async def _play_claimed(self, lease: Lease) -> RunState:
+        session = Session(
+            self._journal,
+            lease,
+            self._conductor,
+            self._meeting,
+            clock=self._clock,
+            commit=self._commit,
+            on_commit=self._on_commit,
+        )
+        self._sessions[lease.run] = session
+        beat = asyncio.create_task(self._keep(lease))
+        try:
+            await session.play()
+            return session.state
+        finally:
+            beat.cancel()
+            del self._sessions[lease.run]
+            with contextlib.suppress(JournalError):
+                await asyncio.to_thread(self._settle, lease, session.state)
+
+    def _settle(self, lease: Lease, state: RunState) -> None:
+        """Bring the run's folder up to date, and give the lease back."""
+        try:
+            project_folder(self._journal, lease.run, state)
+        finally:
+            self._journal.release(lease)
+
+    def _conductor(self, state: RunState, texts: JournalTexts) -> Conductor:
+        piece = Piece.model_validate_json(texts[state.run.piece])
+        return Conductor(piece, kinds=self._kinds, retry=self._retry)
+
+    async def _commit(self, commit: Commit) -> None:
+        await asyncio.wrap_future(self._writer.submit(commit))
+
+    async def _keep(self, lease: Lease) -> None:
+        """Renew the lease while the run is played."""
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 3)
+            with contextlib.suppress(JournalError):
+                lease = await asyncio.to_thread(self._journal.renew, lease)
+
+    async def _pause(self, playing: Mapping[asyncio.Task[None], str], stop: asyncio.Event) -> None:
+        """Wait until a run is over, ``stop`` is set, or it is time to look for new runs."""
+        stopping = asyncio.ensure_future(stop.wait())
+        await asyncio.wait([*playing, stopping], timeout=CLAIM_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()

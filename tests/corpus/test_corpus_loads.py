@@ -1,0 +1,102 @@
+"""Every piece of TAKT 0.28 loads, with its facets truly found.
+
+``CADENZA_CORPUS`` names the folder that holds ``takt-0.28`` (TAKT's ``builtins`` and ``e2e`` folders).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cadenza.errors import PieceError
+from cadenza.piece.find import load_piece
+from cadenza.piece.lint import has_errors, lint
+
+CORPUS = os.environ.get("CADENZA_CORPUS")
+ROOT = Path(CORPUS or ".") / "takt-0.28"
+PIECES = (
+    sorted([*ROOT.glob("builtins/*/pieces/*.yaml"), *ROOT.glob("e2e/fixtures/pieces/*.yaml")])
+    if CORPUS
+    else []
+)
+BROKEN = [path for path in PIECES if path.stem == "broken"]
+TEAMS = [path for path in PIECES if "team_leader:" in path.read_text(encoding="utf-8")]
+PLAYABLE = [path for path in PIECES if path not in BROKEN and path not in TEAMS]
+
+pytestmark = pytest.mark.skipif(
+    not CORPUS, reason="CADENZA_CORPUS is not set: the folder that holds takt-0.28"
+)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.fixture(autouse=True)
+def _no_other_facets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_the_corpus_is_there() -> None:
+    assert len(PLAYABLE) >= 57
+    assert (len(BROKEN), len(TEAMS)) == (1, 4)
+
+
+@pytest.mark.parametrize("path", PLAYABLE, ids=name_of)
+def test_a_piece_loads_without_a_warning(path: Path, tmp_path: Path) -> None:
+    loaded = load_piece(str(path), cwd=tmp_path)
+    assert loaded.warnings == ()
+    assert loaded.piece.dialect == "takt"
+
+
+@pytest.mark.parametrize("path", PLAYABLE, ids=name_of)
+def test_no_name_is_left_as_text(path: Path, tmp_path: Path) -> None:
+    loaded = load_piece(str(path), cwd=tmp_path)
+    movements = [
+        *loaded.piece.movements,
+        *(lane for movement in loaded.piece.movements for lane in movement.lanes),
+    ]
+    facets = [
+        facet
+        for movement in movements
+        for facet in (movement.persona, *movement.policies, *movement.knowledge)
+    ]
+    facets += [monitor.judge.persona for monitor in loaded.piece.loop_monitors]
+    origins = {facet.origin for facet in facets if facet is not None}
+    assert all(origin.startswith(("../facets/", "../agents/")) for origin in origins)
+    assert all(len(text.split()) > 1 or "{" in text for text in loaded.texts.values())
+
+
+@pytest.mark.parametrize("path", PLAYABLE, ids=name_of)
+def test_a_piece_lints_without_errors(path: Path) -> None:
+    problems = lint(path)
+    assert not has_errors(problems)
+    if path.stem == "mock-max-iter":
+        assert [problem.value for problem in problems] == ["step-a", "step-b"]
+
+
+@pytest.mark.parametrize("path", TEAMS, ids=name_of)
+def test_a_team_leaders_piece_says_that_it_must_wait(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(PieceError) as caught:
+        load_piece(str(path), cwd=tmp_path)
+    (line,) = caught.value.problems
+    assert line.startswith(f"{path}:")
+    assert "team leader's movement: this version does not play them yet" in line
+
+
+@pytest.mark.parametrize("path", BROKEN, ids=name_of)
+def test_the_broken_piece_says_where(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(PieceError) as caught:
+        load_piece(str(path), cwd=tmp_path)
+    assert caught.value.problems[0].startswith(f"{path}:3:18: this is not valid YAML")
+
+
+def test_the_mock_fixtures_keep_their_persona_names(tmp_path: Path) -> None:
+    piece = load_piece(str(ROOT / "e2e/fixtures/pieces/multi-step-parallel.yaml"), cwd=tmp_path).piece
+    assert piece.by_name["plan"].performer == "agents/test-coder"
+    assert [lane.performer for lane in piece.by_name["review"].lanes] == [
+        "agents/test-reviewer-a",
+        "agents/test-reviewer-b",
+    ]

@@ -1,0 +1,127 @@
+"""Our own piece format: strict where TAKT's is lenient."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cadenza.errors import PieceError
+from cadenza.piece.find import load_piece
+from cadenza.piece.model import LoadedPiece
+
+Load = Callable[..., LoadedPiece]
+
+RULES = "    rules: [{condition: x, next: COMPLETE}]\n"
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def loaded(text: str) -> LoadedPiece:
+        (tmp_path / "p.yaml").write_text(textwrap.dedent(text), encoding="utf-8")
+        return load_piece("./p.yaml", cwd=tmp_path)
+
+    return loaded
+
+
+def test_a_whole_piece(load: Load) -> None:
+    loaded = load("""
+        cadenza: 1
+        name: p
+        language: ja
+        phases: single
+        control: tags
+        model: big
+        facets:
+          personas: {coder: You write code.}
+          policies: {short: Be brief.}
+          output-contracts: {plan: "# Plan"}
+        movements:
+          - name: plan
+            persona: coder
+            policy: short
+            instruction: Plan the task.
+            report: {name: plan.md, format: plan}
+            rules: [{condition: ready, next: check}]
+          - name: check
+            parallel:
+              - {name: one, instruction: Look once., rules: [{condition: ok}, {condition: bad}]}
+              - {name: two, instruction: Look twice., rules: [{condition: ok}, {condition: bad}]}
+            rules: [{condition: all("ok"), next: COMPLETE}, {condition: any("bad"), next: plan}]
+        loop_monitors:
+          - cycle: [plan, check]
+            judge:
+              instruction: Is it going anywhere?
+              rules: [{condition: yes, next: plan}, {condition: no, next: ABORT}]
+    """)
+    piece = loaded.piece
+    assert (piece.dialect, piece.language, piece.phases, piece.control) == ("native", "ja", "single", "tags")
+    assert [rule.condition for rule in piece.loop_monitors[0].judge.rules] == ["yes", "no"]
+    plan = piece.movements[0]
+    assert (plan.performer, plan.model, loaded.texts[plan.reports[0].format or ""]) == (
+        "coder",
+        "big",
+        "# Plan",
+    )
+    assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cadenza: 2", "1:10: this version of the piece format is not known (2); write cadenza: 1"),
+        ("cadenza: true", "this version of the piece format is not known (true)"),
+        ("cadenza:", "this version of the piece format is not known (nothing)"),
+        (
+            "cadenza: 1\nmax_movement: 3",
+            "2:1: a piece has no such key (max_movement); did you mean max_movements?",
+        ),
+        ("cadenza: 1\nsteps: []", "2:1: a piece has no such key (steps)"),
+        ("cadenza: 1\npersonas: {}", "2:1: a piece has no such key (personas)"),
+        ("cadenza: 1\nfacets: {person: {}}", "facets has no such key (person); did you mean personas?"),
+        ("cadenza: 1\nlanguage: fr", "language must be one of en, ja (fr)"),
+        ("cadenza: 1\ncontrol: tools", "control must be one of tags (tools)"),
+    ],
+)
+def test_top_level_mistakes(load: Load, line: str, words: str) -> None:
+    with pytest.raises(PieceError) as caught:
+        load(f"{line}\nname: p\nmovements:\n  - name: a\n{RULES}")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (
+            "instruction_template: Do it now.",
+            "a movement has no such key (instruction_template); did you mean instruction?",
+        ),
+        ("output_contracts: {report: []}", "a movement has no such key (output_contracts)"),
+        ("team_leader: {}", "a movement has no such key (team_leader)"),
+        ("persona: nobody", "no persona has this name (nobody)"),
+        ("persona: helpr", "no persona has this name (helpr); did you mean helper?"),
+        ("instruction: ../gone.md", "there is no such file (../gone.md)"),
+        ("report: {name: a.md, fromat: x y}", "a report has no such key (fromat); did you mean format?"),
+    ],
+)
+def test_nothing_is_guessed(load: Load, extra: str, words: str) -> None:
+    with pytest.raises(PieceError) as caught:
+        load(f"cadenza: 1\nname: p\nmovements:\n  - name: a\n    {extra}\n{RULES}")
+    assert words in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+def test_next_in_a_sub_movement_is_pointed_out(load: Load) -> None:
+    loaded = load("""
+        cadenza: 1
+        name: p
+        movements:
+          - name: a
+            parallel: [{name: l, rules: [{condition: ok, next: a}]}]
+            rules: [{condition: all("ok"), next: COMPLETE}]
+    """)
+    assert "next is ignored in a parallel sub-movement (a)" in loaded.warnings[0]
