@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from cadenza.clock import Clock, system_clock
-from cadenza.core import events as ev
 from cadenza.core import upcasting
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, InputEvent, Recorded
@@ -32,7 +31,6 @@ from cadenza.journal.store import (
 
 _encode_state = msgspec.json.Encoder(order="deterministic").encode
 _decode_state = msgspec.json.Decoder(RunState).decode
-_encode_value = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _Leased(msgspec.Struct):
@@ -165,16 +163,14 @@ class MemoryJournal:
 
     def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
         """Answer a request, once. Raises NotFound."""
-        event = ev.RequestDecided(id=request, value=value)
-        payload = refusals.payload(event)
+        event, payload = refusals.decision(request, value)
         with self._lock:
             row = self.request(request)
-            settled = projections.settled(row, value)
+            settled = projections.settled(row, event.value)
             if settled is not None:
                 return settled
             found = self._runs[row.run]
             self._queue(found, event, (at, actor, payload))
-            event = ev.RequestDecided(id=request, value=msgspec.json.decode(_encode_value(value)))
             row = found.requests[request] = projections.decided(row, event, at=at, actor=actor)
         return Decision(result="accepted", request=row)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,18 @@ def payload(event: ev.AnyEvent) -> str:
         return ev.encode(event).decode()
     except _NOT_ENCODABLE as error:
         raise InputRefused(f"A value cannot be written as JSON: {error}.") from error
+
+
+def decision(request: str, value: Any) -> tuple[ev.RequestDecided, str]:
+    """An answer as the journal will read it back, and its JSON (a tuple is a list then, a NaN null).
+
+    Raises:
+        InputRefused: the value is not JSON.
+    """
+    stored = payload(ev.RequestDecided(id=request, value=value))
+    event = ev.decode(stored)
+    assert isinstance(event, ev.RequestDecided)
+    return event, stored
 
 
 def payloads(commit: Commit) -> list[str]:

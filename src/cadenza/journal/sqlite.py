@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from cadenza.clock import Clock
-from cadenza.core import events as ev
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, InputEvent, Recorded
 from cadenza.core.state import RunState
@@ -200,14 +199,13 @@ class SqliteJournal:
 
     def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
         """Answer a request, once. Raises NotFound."""
-        event = ev.RequestDecided(id=request, value=value)
-        payload = refusals.payload(event)
+        event, payload = refusals.decision(request, value)
         with self._database.write() as connection:
             found = connection.execute(_SQL["request"], (request,)).fetchone()
             if found is None:
                 raise refusals.no_request(request)
             row = sqlite_rows.request(found)
-            settled = projections.settled(row, value)
+            settled = projections.settled(row, event.value)
             if settled is not None:
                 return settled
             ref, seq, _, standing = connection.execute(_SQL["run_for_input"], (row.run,)).fetchone()

@@ -137,8 +137,16 @@ class Journal(Protocol):
 
     path: str
 
-    def create(self, run: str, events: Sequence[AnyEvent], state: RunState, texts: Mapping[Hash, str],
-               *, at: float, actor: str) -> None:
+    def create(
+        self,
+        run: str,
+        events: Sequence[AnyEvent],
+        state: RunState,
+        texts: Mapping[Hash, str],
+        *,
+        at: float,
+        actor: str,
+    ) -> None:
         """Begin a run with its first events (seq 1 …). It is claimable at once.
 
         Raises:
@@ -234,8 +242,13 @@ class Journal(Protocol):
         """Ids of runs that begin with ``prefix``, newest first (at most 20)."""
         ...
 
-    def runs(self, *, workspace: str | None = None, status: Sequence[str] = (), limit: int | None = None,
-             ) -> Iterator[RunRow]:
+    def runs(
+        self,
+        *,
+        workspace: str | None = None,
+        status: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> Iterator[RunRow]:
         """Runs, newest first."""
         ...
 
@@ -243,8 +256,9 @@ class Journal(Protocol):
         """One request. Raises NotFound."""
         ...
 
-    def requests(self, *, status: Sequence[str] = ("open",), run: str | None = None,
-                 workspace: str | None = None) -> list[RequestRow]:
+    def requests(
+        self, *, status: Sequence[str] = ("open",), run: str | None = None, workspace: str | None = None
+    ) -> list[RequestRow]:
         """Requests, oldest first."""
         ...
 

@@ -22,7 +22,7 @@ from cadenza.ids import Hash, text_hash
 from cadenza.piece.model import Facet
 from cadenza.piece.problems import Problems
 from cadenza.piece.source import Node, read_text
-from cadenza.piece.vocabulary import FACET_KINDS, FacetKind
+from cadenza.piece.vocabulary import FacetKind
 
 _BARE_NAME = re.compile(r"\w[\w.-]*")
 _ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -205,4 +205,4 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-__all__ = ["FACET_KINDS", "FacetResolver", "FacetShelf", "Resolved", "nearest", "performer_of"]
+__all__ = ["FacetResolver", "FacetShelf", "Resolved", "nearest", "performer_of"]

@@ -52,7 +52,7 @@ def _result(branch: Visit, played: Played, matched: Matched) -> LaneResult:
     rules = branch.movement.rules
     return LaneResult(
         name=branch.movement.name,
-        label=None if matched.rule is None else rules[matched.rule].condition,
+        label=None if matched.rule is None else rules[matched.rule].parsed.text,
         method=matched.method,
         output=played.output,
         error=played.error,
