@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from by_hand import T0, ByHand, first_demand, folded
+from tests.journal.by_hand import T0, ByHand, first_demand, folded
 
 from cadenza.core import events as ev
 from cadenza.core.demands import Message
@@ -318,7 +318,7 @@ def test_an_input_makes_a_parked_run_claimable(journal: Journal) -> None:
     assert run.lease is not None
     journal.release(run.lease)
     assert journal.claim(this_process("w")) is None
-    assert run.input(ev.CancelRequested(reason="enough")) == 6
+    assert run.input(ev.CancelRequested(reason="enough")) == 7
     row = journal.run("r1")
     assert (row.status, row.reason, row.wake_at, row.updated_at) == ("queued", None, 0.0, run.at)
     assert journal.claim(this_process("w")) is not None

@@ -36,7 +36,7 @@ def write(target: Path, data: bytes, *, scratch: Path) -> None:
         OSError: the old file, if any, is untouched and nothing is left over.
     """
     if holds(target, data):
-        return
+        return sync_folder(target.parent)
     make_folder(target.parent)
     with _unfinished(data, scratch) as temp:
         os.replace(temp, target)

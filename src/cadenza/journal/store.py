@@ -231,7 +231,7 @@ class Journal(Protocol):
         ...
 
     def messages(self, conversation: str, *, before_demand: str | None = None) -> list[Message]:
-        """The messages of a conversation in order: all of them, or those that precede ``before_demand``'s own."""
+        """The messages of a conversation in order: all of them, or those before ``before_demand``'s own."""
         ...
 
     def run(self, run: str) -> RunRow:

@@ -1,0 +1,108 @@
+"""Figures, ages and texts as a person reads them."""
+
+from __future__ import annotations
+
+import shutil
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from cadenza.cli.output import is_terminal
+
+
+def clean(text: str) -> str:
+    """``text`` without what could move a terminal's cursor, change its colours, or turn its reading order."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char for char in text if char in "\n\t" or not _steers(char))
+
+
+def _steers(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cs") or "\u202a" <= char <= "\u202e" or (
+        "\u2066" <= char <= "\u2069"
+    )
+
+
+def one_line(text: str, width: int = 72) -> str:
+    """The beginning of ``text`` on one line."""
+    return cut(" ".join(clean(text).split()), width)
+
+
+def cut(text: str, width: int) -> str:
+    """``text``, or what fits into ``width`` columns with ``…`` behind it."""
+    if columns(text) <= width:
+        return text
+    kept = ""
+    for char in text:
+        if columns(kept + char) > width - 1:
+            break
+        kept += char
+    return f"{kept}…"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal ``text`` takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(char) for char in text)
+
+
+def _width(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def duration(seconds: float) -> str:
+    """``0.3 s``, ``4 min 10 s``, ``2 h 5 min``, ``3 d 4 h``."""
+    if seconds < 60:
+        return f"{max(seconds, 0):.1f} s"
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def age(seconds: float) -> str:
+    """The largest unit only: ``12 s``, ``4 min``, ``2 h``, ``3 d``."""
+    whole = max(0, int(seconds))
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def tokens(read: int, written: int, cached: int = 0) -> str:
+    """``1,234 tokens in (1,000 cached), 56 out``."""
+    kept = f" ({cached:,} cached)" if cached else ""
+    return f"{read:,} tokens in{kept}, {written:,} out"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    if count < 10_000:
+        return f"{count:,} bytes"
+    if count < 10_000_000:
+        return f"{count / 1000:,.0f} kB"
+    return f"{count / 1_000_000:,.1f} MB"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> list[str]:
+    """Lines of aligned columns. On a terminal the last column is cut to its width."""
+    cells = [list(heads), *([one_line(cell, 10_000) for cell in row] for row in rows)]
+    widths = [max(columns(row[i]) for row in cells) for i in range(len(heads))]
+    lines = [indent + "  ".join(_padded(row, widths)).rstrip() for row in cells]
+    if not is_terminal():
+        return lines
+    room = shutil.get_terminal_size().columns
+    return [cut(line, room) for line in lines]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)]
