@@ -13,16 +13,21 @@ from cadenza.ids import Hash, text_hash
 from cadenza.journal.holders import this_process
 from cadenza.journal.store import Commit, Journal, Lease
 from cadenza.piece.find import load_piece
-from cadenza.piece.model import LoadedPiece
+from cadenza.piece.model import LoadedPiece, Piece
 from cadenza.service import Options, Service
 
 HERE = Path(__file__).parent
 TAG = "[STEP:0]"
 
 
-def piece(name: str) -> LoadedPiece:
-    """One of the pieces beside this file."""
-    return load_piece(str(HERE / f"{name}.yaml"), cwd=HERE)
+def piece(name: str, *, steps: int | None = None) -> LoadedPiece:
+    """One of the pieces beside this file; it ends after ``steps`` visits, where given."""
+    loaded = load_piece(str(HERE / f"{name}.yaml"), cwd=HERE)
+    if steps is None:
+        return loaded
+    fields = loaded.piece.model_dump(exclude_defaults=True)
+    limited = Piece.model_validate({**fields, "max_movements": steps})
+    return loaded.model_copy(update={"piece": limited})
 
 
 def reply_of(number: int, size: int = 200) -> str:

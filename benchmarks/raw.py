@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,26 @@ class Rows:
         """Note the events with which a run began."""
         self.calls.update(projections.calls(events))
 
+    def asked(self, requests: Iterable[RequestRow]) -> None:
+        """Note requests that are open already."""
+        for row in requests:
+            self.requests.setdefault(row.run, {})[row.id] = row
+
+    def answered(self, item: ev.Recorded) -> list[Statement]:
+        """The statements of an answer, and of the claim that follows it."""
+        ref, event = self.refs[item.run], item.event
+        assert isinstance(event, ev.RequestDecided)
+        row = projections.decided(self.requests[item.run][event.id], event, at=item.at, actor=item.actor)
+        self.requests[item.run][event.id] = row
+        payload = ev.encode(event).decode()
+        lease = (ref, item.seq, "bench", 1, "boot", "start", item.at, 0)
+        return [
+            (SQL["insert_event"], [(ref, item.seq, item.at, item.actor, payload)]),
+            (SQL["queue_run"], [(item.seq, item.at, ref)]),
+            (SQL["put_request"], [sqlite_rows.of_request(ref, row)]),
+            (SQL["put_lease"], [lease]),
+        ]
+
     def of(self, commit: Commit) -> list[Statement]:
         """The statements of one commit."""
         ref, first, state = self.refs[commit.run], commit.after + 1, commit.state
@@ -45,7 +66,7 @@ class Rows:
         found: list[Statement] = [(SQL["insert_event"], rows)]
         if commit.texts:
             found.append((SQL["insert_text"], list(commit.texts.items())))
-        messages = projections.project_messages(commit.events, first, self.calls.get)
+        messages = projections.project(commit.events, first, self.calls.get).messages
         if messages:
             found.append((SQL["insert_message"], [sqlite_rows.of_message(ref, row) for row in messages]))
         self.calls.update(projections.calls(commit.events))
@@ -98,6 +119,17 @@ def write(connection: sqlite3.Connection, group: Iterable[Statement]) -> None:
     for sql, rows in group:
         connection.executemany(sql, rows)
     connection.execute("COMMIT")
+
+
+def replay(path: Path, groups: Iterable[Sequence[Statement]]) -> tuple[float, float]:
+    """CPU and wall seconds of writing ``groups``, a transaction each."""
+    connection = connect(path)
+    cpu, wall = time.process_time(), time.perf_counter()
+    for group in groups:
+        write(connection, group)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    connection.close()
+    return cpu, wall
 
 
 def refs(path: Path) -> dict[str, int]:

@@ -124,7 +124,7 @@ class Engine:
     async def close(self) -> None:
         """Hold what is being played here, and let go of everything."""
         for run, task in list(self._playing.items()):
-            self.worker.interrupt(run)
+            self.interrupt(run)
             await asyncio.gather(task, return_exceptions=True)
         await self._providers.close()
         self.worker.close()
@@ -171,9 +171,21 @@ class Engine:
         """A handle on a run that is there. It is not played by this."""
         return Run(self, self.service.run(run).id)
 
+    def play(self, run: str) -> Run:
+        """Play a run that is there on: one that was answered elsewhere, or whose process was lost."""
+        return self._handle(self.service.run(run).id)
+
     def interrupt(self, run: str) -> bool:
-        """Save and hold a run that is being played here, with reason ``interrupted``."""
-        return self.worker.interrupt(run)
+        """Save and hold a run that is being played here, with reason ``interrupted``; whether it is.
+
+        Also one whose first turn has not begun, or that waits for the next try of a call.
+        """
+        task = self._playing.get(run)
+        if task is None or task.done():
+            return False
+        self.worker.holding.add(run)
+        self.worker.interrupt(run)
+        return True
 
     async def idle(self, run: str) -> None:
         """Wait until this process plays ``run`` no longer.
@@ -193,13 +205,23 @@ class Engine:
 
     async def _play(self, run: str) -> None:
         """Play until the run waits for somebody else, or ends; also through waits for a retry."""
-        while True:
-            await self.worker.play(run)
-            row = await asyncio.to_thread(self.journal.run, run)
-            if row.wake_at is None:
-                return
-            wait = max(0.0, row.wake_at - self.journal.now())
-            await asyncio.sleep(min(max(wait, 0.02), 1.0))
+        try:
+            while True:
+                played = await self.worker.play(run)
+                row = await asyncio.to_thread(self.journal.run, run)
+                if row.wake_at is None or (played is None and run in self.worker.holding):
+                    return
+                least = 0.02 if played is not None else POLL_SECONDS
+                await self._nap(run, max(row.wake_at - self.journal.now(), least))
+        finally:
+            self.worker.holding.discard(run)
+
+    async def _nap(self, run: str, seconds: float) -> None:
+        """Wait, but no longer than a second, and not when the run is to be held."""
+        left = min(seconds, 1.0)
+        while left > 0 and run not in self.worker.holding:
+            await asyncio.sleep(min(left, 0.1))
+            left -= 0.1
 
     def _committed(self, run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:
         task = asyncio.get_running_loop().create_task(self._announce())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,11 @@ class Service:
             raise NotFound(f"several runs begin with {run!r}: {', '.join(found[:5])}", hint="give more of it")
         raise NotFound(f"there is no run {run!r} in {self.journal.path}", hint="cadenza runs lists them")
 
+    def row(self, run: str) -> RunRow:
+        """One run as :meth:`runs` shows it."""
+        row = self.run(run)
+        return self._live(row, row.id in self.journal.leases())
+
     def runs(self, *, status: Sequence[str] = (), limit: int | None = None) -> list[RunRow]:
         """Runs, newest first; one that is being played now shows as ``running``."""
         live = self.journal.leases()
@@ -222,6 +228,8 @@ class Service:
         Raises:
             NotFound: none, or several, begin so.
         """
+        with suppress(NotFound):
+            return self.journal.request(request)
         rows = [row for row in self.journal.requests() if row.id.startswith(request)] if request else []
         if len(rows) == 1:
             return rows[0]

@@ -9,11 +9,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cadenza.core import events as ev
+from cadenza.core.conductor import Conductor
 from cadenza.core.demands import CallModel
 from cadenza.core.outcomes import Failed
+from cadenza.core.state import RunState
 from tests.core.play import Play, scripted, write_piece
 
 Case = Callable[[Path], None]
@@ -502,3 +505,21 @@ def test_the_asking_visit_leaves_the_cycle_history_as_it_was(tmp_path: Path) -> 
 @pytest.mark.parametrize("text", list(TABLE), ids=list(TABLE))
 def test_the_seed_says(text: str, tmp_path: Path) -> None:
     TABLE[text](tmp_path)
+
+
+def test_a_state_that_was_stored_keeps_the_order_of_its_outcomes(tmp_path: Path) -> None:
+    play = Play(
+        write_piece(tmp_path, PARALLEL), scripted(("sec", "[STEP:0]"), ("arch", "[STEP:0]")), tmp_path
+    )
+    while len(play.state.open) != 2:  # both lanes are being played
+        opened = play.state.met_by_worker[0]
+        play.take(
+            play.conductor.resolve(play.state, opened.id, play.meet(opened.demand), play.now, play.texts)
+        )
+    second = play.state.met_by_worker[1]
+    play.take(play.conductor.resolve(play.state, second.id, play.meet(second.demand), play.now, play.texts))
+    assert play.state.visit is not None
+    stored = msgspec.json.decode(msgspec.json.encode(play.state), type=RunState)
+    assert stored.visit is not None
+    assert list(stored.visit.outcomes) == list(play.state.visit.outcomes)
+    Conductor(play.piece).check(stored, play.texts)  # another process can go on from it

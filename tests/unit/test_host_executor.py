@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,11 +29,11 @@ class Stage:
         self.texts[text_hash(text)] = text
         return text_hash(text)
 
-    def do(self, op: str, **args: object) -> tuple[dict, dict[str, str]]:
+    def do(self, op: str, **args: object) -> tuple[dict[str, Any], dict[str, str]]:
         demand = Host(op=op, args=args)
         return HostExecutor()(demand, run="r1", cwd=str(self.cwd), text=self.texts.__getitem__)
 
-    def open(self) -> tuple[dict, dict[str, str]]:
+    def open(self) -> tuple[dict[str, Any], dict[str, str]]:
         return self.do("open_folder", slug="fix", at=AT, task=self.put("Fix"), piece="p")
 
 

@@ -124,6 +124,11 @@ def test_a_run_finds_its_folder_when_the_one_before_it_was_removed(tmp_path):
     assert open_one(tmp_path, "r2") == second
 
 
+def with_a_pipe(path: Path) -> None:
+    path.mkdir()
+    os.mkfifo(path / "meta.json")
+
+
 @pytest.mark.parametrize(
     "occupy",
     [
@@ -134,7 +139,7 @@ def test_a_run_finds_its_folder_when_the_one_before_it_was_removed(tmp_path):
         lambda path: (path.mkdir(), (path / "meta.json").write_text("{broken")),
         lambda path: (path.mkdir(), (path / "meta.json").write_text("[]")),
         lambda path: (path.mkdir(), (path / "meta.json").write_text("[" * 100_000)),
-        lambda path: (path.mkdir(), os.mkfifo(path / "meta.json")),
+        with_a_pipe,
         lambda path: (path.mkdir(), (path / "meta.json").mkdir()),
     ],
 )
@@ -235,7 +240,9 @@ def test_killed_before_any_of_its_steps_it_leaves_nothing_or_the_whole(tmp_path)
         steps += 1
         cwd = tmp_path / str(steps)
         cwd.mkdir()
-        done = subprocess.run([sys.executable, "-c", KILLED, str(cwd), str(steps)], capture_output=True)
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(cwd), str(steps)], capture_output=True, check=False
+        )
         shown = [name for name in visible(cwd) if not name.startswith(".")]
         assert shown in ([], ["20260207-120000-fix-it"])
         assert all(is_whole(cwd / ".takt/runs" / name) for name in shown)
@@ -348,6 +355,13 @@ def test_a_working_directory_that_is_not_there_is_not_made(tmp_path):
     assert not (tmp_path / "gone").exists()
 
 
+@pytest.mark.parametrize("cwd", ["/tmp/a\0b", "/tmp/\ud800"])
+def test_a_working_directory_that_no_system_takes(cwd):
+    with pytest.raises(HostError, match="this is not a folder") as caught:
+        open_folder(cwd, run="r1", slug="s", at=AT, task_text="t", piece="p")
+    assert caught.value.message.isprintable()
+
+
 def test_a_working_directory_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HostError, match="this is not a folder") as caught:
@@ -355,7 +369,7 @@ def test_a_working_directory_that_is_a_file(tmp_path):
     assert caught.value.code == "not_found"
 
 
-@pytest.mark.parametrize("root", ["../out", "/tmp/out", "a/../../out", "a\0b", "C:/x"])
+@pytest.mark.parametrize("root", ["../out", "/tmp/out", "a/../../out", "a\0b", "C:/x", "\ud800"])
 def test_a_root_that_leaves_the_working_directory_is_refused(tmp_path, root):
     (tmp_path / "in").mkdir()
     with pytest.raises(HostError) as caught:
@@ -392,13 +406,16 @@ def test_a_file_in_the_way_of_the_root(tmp_path):
     assert str(tmp_path / ".takt/runs") in caught.value.message
 
 
-@pytest.mark.parametrize("write", ["meta", "log"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda cwd: write_meta(cwd, BASE, status="completed"),
+        lambda cwd: write_log(cwd, BASE, "r1", []),
+    ],
+)
 def test_a_folder_that_was_removed_is_said_to_be_missing(tmp_path, write):
     with pytest.raises(HostError) as caught:
-        if write == "meta":
-            write_meta(str(tmp_path), BASE, status="completed")
-        else:
-            write_log(str(tmp_path), BASE, "r1", [])
+        write(str(tmp_path))
     assert caught.value.code == "not_found"
     assert BASE in caught.value.message
     assert not (tmp_path / ".takt").exists()

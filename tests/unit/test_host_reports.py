@@ -37,7 +37,9 @@ def save(cwd: Path, reports: dict[str, str], at: float = AT) -> list[str]:
 
 def tree(base: Path) -> dict[str, str]:
     return {
-        str(path.relative_to(base)): path.read_bytes().decode() for path in base.rglob("*") if path.is_file()
+        str(path.relative_to(base)): path.read_bytes().decode()
+        for path in base.rglob("*")
+        if path.is_file() and not path.is_symlink()
     }
 
 
@@ -124,7 +126,7 @@ def test_killed_before_any_of_its_steps_the_report_is_the_old_or_the_new_one(tmp
         open_folder(str(cwd), run="r1", slug="s", at=AT, task_text="t", piece="p")
         save(cwd, {"r.md": "old"})
         args = [sys.executable, "-c", KILLED, str(cwd), RUN_FOLDER, str(steps)]
-        done = subprocess.run(args, capture_output=True)
+        done = subprocess.run(args, capture_output=True, check=False)
         now = tree(cwd / RUN_FOLDER / "reports")
         assert now in ({"r.md": "old"}, {"r.md": "new" * 1000})
         assert set(history(cwd / RUN_FOLDER).values()) <= {"old"}
@@ -143,7 +145,21 @@ def test_killed_before_any_of_its_steps_the_report_is_the_old_or_the_new_one(tmp
 
 @pytest.mark.parametrize(
     "name",
-    ["../x", "a/../../x", "..", "/etc/x", "//x", "a\0b", "..\\x", "\\x", "C:x", "C:\\x", "c:/x", "sub/.."],
+    [
+        "../x",
+        "a/../../x",
+        "..",
+        "/etc/x",
+        "//x",
+        "a\0b",
+        "..\\x",
+        "\\x",
+        "C:x",
+        "C:\\x",
+        "c:/x",
+        "sub/..",
+        "\ud800",
+    ],
 )
 def test_a_name_that_leaves_the_folder_is_refused_before_anything_is_written(cwd, folder, name):
     before = tree(cwd)
@@ -154,7 +170,7 @@ def test_a_name_that_leaves_the_folder_is_refused_before_anything_is_written(cwd
     assert tree(cwd) == before
 
 
-@pytest.mark.parametrize("name", ["", " ", "sub/", ".", "a\nb", "x" * 201, "\ud800"])
+@pytest.mark.parametrize("name", ["", " ", "sub/", ".", "a\nb", "x" * 201])
 def test_a_name_that_is_no_file_is_refused(cwd, name):
     before = tree(cwd)
     with pytest.raises(HostError, match="rename the report in the piece") as caught:
@@ -178,7 +194,7 @@ def test_nothing_is_written_or_read_through_a_link_that_leads_out(cwd, folder, t
     with pytest.raises(HostError) as caught:
         save(cwd, {"sub/r.md": "three"}, AT + 1)
     assert caught.value.code == "escapes"
-    assert str(place) in caught.value.message or "leads out" in caught.value.message
+    assert "leads out" in caught.value.message
     assert tree(out) == {"sub/r.md": "secret"}
     assert "secret" not in tree(folder).values()
 

@@ -17,8 +17,10 @@ def clean(text: str) -> str:
 
 
 def _steers(char: str) -> bool:
-    return unicodedata.category(char) in ("Cc", "Cs") or "\u202a" <= char <= "\u202e" or (
-        "\u2066" <= char <= "\u2069"
+    return (
+        unicodedata.category(char) in ("Cc", "Cs")
+        or "\u202a" <= char <= "\u202e"
+        or ("\u2066" <= char <= "\u2069")
     )
 
 

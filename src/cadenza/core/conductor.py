@@ -241,6 +241,7 @@ class Conductor:
 
     def _leave(self, scribe: Scribe, visit: VisitState, signal: Signal) -> Enter | None:
         started = visit.started
+        self._lose(scribe, "the visit ended while this was being met")
         for request in list(scribe.state.requests.values()):
             scribe.add(ev.RequestClosed(id=request.id, reason="visit_ended"))
         scribe.add(ev.VisitEnded(visit=started.visit, signal=signal))
@@ -250,14 +251,17 @@ class Conductor:
         self._end(scribe, decision, started.movement)
         return None
 
+    def _lose(self, scribe: Scribe, message: str) -> None:
+        """Nothing that was started is left without an outcome."""
+        for opened in list(scribe.state.open.values()):
+            if opened.started and not is_repeatable(opened.demand):
+                scribe.add(ev.DemandResolved(id=opened.id, outcome=Unknown(message=message)))
+
     # Inputs.
 
     def _cancel(self, scribe: Scribe, event: ev.CancelRequested, actor: str) -> None:
         state = scribe.state
-        for opened in list(state.open.values()):
-            if opened.started and not is_repeatable(opened.demand):
-                lost = Unknown(message="the run was cancelled while this was being met")
-                scribe.add(ev.DemandResolved(id=opened.id, outcome=lost))
+        self._lose(scribe, "the run was cancelled while this was being met")
         for request in list(state.requests.values()):
             scribe.add(ev.RequestClosed(id=request.id, reason="cancelled"))
         by = f"cancelled by {actor}" if actor else "cancelled"
@@ -269,6 +273,7 @@ class Conductor:
         visit = scribe.state.visit
         if not event.restart_visit or visit is None:
             return
+        self._lose(scribe, "the visit was restarted while this was being met")
         for request in list(scribe.state.requests.values()):
             scribe.add(ev.RequestClosed(id=request.id, reason="visit_restarted"))
         scribe.add(

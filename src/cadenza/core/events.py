@@ -222,8 +222,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     event: AnyEvent
 
 
-encode = msgspec.json.Encoder(order="deterministic").encode
-"""An event as canonical JSON bytes, its ``type`` included."""
+encode = msgspec.json.Encoder().encode
+"""An event as JSON bytes, its ``type`` included. Maps keep their order: it is part of what they say."""
 
 decode = msgspec.json.Decoder(AnyEvent).decode
 """An event from its JSON of this version; older ones go through :mod:`cadenza.core.upcasting` first."""

@@ -14,7 +14,8 @@ import msgspec
 
 from cadenza.core.demands import AnyDemand
 from cadenza.core.outcomes import AnyOutcome
-from cadenza.errors import CodeChanged
+from cadenza.core.signals import Signal
+from cadenza.errors import CadenzaError, CodeChanged
 
 T = TypeVar("T")
 
@@ -84,9 +85,7 @@ class Player(msgspec.Struct):
 
     def start(self) -> list[Issued]:
         """Run to the first demands."""
-        issued: list[Issued] = []
-        self._advance(self.root, None, issued)
-        return issued
+        return self._run(self.root, None)
 
     def feed(self, key: str, outcome: AnyOutcome) -> list[Issued]:
         """Give the generator that asked for ``key`` its outcome; the demands that follow.
@@ -99,8 +98,19 @@ class Player(msgspec.Struct):
             raise CodeChanged(f"the journal holds an outcome for {key!r}, which this version never asks for")
         self.fed += 1
         self.last = key
+        return self._run(node, outcome)
+
+    def _run(self, node: _Node, value: Any) -> list[Issued]:
+        """Go on at ``node``. A kind that raises ends the visit; our own errors are the caller's."""
         issued: list[Issued] = []
-        self._advance(node, outcome, issued)
+        try:
+            self._advance(node, value, issued)
+        except CadenzaError:
+            raise
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}"
+            self.done, self.result = True, Signal(kind="broken", code="movement_broken", message=words)
+            return []
         return issued
 
     def _advance(self, node: _Node, value: Any, issued: list[Issued]) -> None:
@@ -141,7 +151,9 @@ class Player(msgspec.Struct):
         if isinstance(ask, Lanes):
             if len(node.ended) < len(node.children):
                 return None
-            return [node.children[name].result for name in ask.children]
+            results = [node.children[name].result for name in ask.children]
+            node.children, node.ended = {}, []
+            return results
         if not node.ended:
             return None
         name = node.ended.pop(0)
@@ -153,6 +165,8 @@ class Player(msgspec.Struct):
         if parent is None:
             self.done, self.result = True, result
             return
+        if parent.children.get(node.name) is not node:
+            return  # nobody waits for it any more
         parent.ended.append(node.name)
         if isinstance(parent.waiting, Lanes | NextOf):
             value = self._ready(parent, parent.waiting)

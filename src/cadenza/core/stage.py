@@ -72,7 +72,8 @@ class Stage:
         if version != started.version:
             kind = self.piece.by_name[started.movement].kind
             raise CodeChanged(
-                f"{where} was begun by version {started.version} of {kind!r} movements; this is version {version}"
+                f"{where} was begun by version {started.version} of {kind!r} movements; "
+                f"this is version {version}"
             )
         player = self._play(state)
         player.start()

@@ -12,6 +12,9 @@ from cadenza.ids import Hash, derive, text_hash
 from cadenza.piece.model import Movement, Piece
 from cadenza.piece.vocabulary import Language
 
+JUDGE_TOKENS = 1024
+"""The longest verdict of a rule judge: enough for a grammar that pads its JSON with blanks."""
+
 
 class Book:
     """Texts by hash: those that the driver handed in, and those that this step makes."""
@@ -112,5 +115,6 @@ class Visit:
             provider=self.run.provider or self.movement.provider,
             model=self.run.model or self.movement.model,
             schema=schema,
+            max_tokens=JUDGE_TOKENS if judge else None,
         )
         return Need(key, demand)

@@ -15,7 +15,7 @@ from pathlib import Path, PureWindowsPath
 
 from cadenza.core.report_names import report_name_problem
 from cadenza.errors import HostError
-from cadenza.host.trouble import ANY_RUN, escape_error, explained
+from cadenza.host.trouble import ANY_RUN, explained, name_error, shown
 
 _PART_BYTES = 100
 
@@ -65,17 +65,16 @@ def inside(base: Path, name: str, action: str, *, run: str = ANY_RUN) -> Path:
     """``base / name``, where that is inside ``base`` also when every link is followed.
 
     Raises:
-        HostError: ``escapes`` for absolute names, drives, ``..``, NUL and links that lead out.
+        HostError: ``escapes`` for absolute names, drives, ``..``, NUL, lone surrogates and links that
+            lead out.
     """
     if problem := _escape(name):
-        raise escape_error(action, name, problem, hint="use a relative name that stays inside")
+        raise name_error(action, name, problem, hint="use a relative name that stays inside")
     with explained(action, base / name, run=run):
         real, home = os.path.realpath(base / name), os.path.realpath(base)
     if os.path.commonpath([real, home]) != home:
         hint = f"remove the link, then cadenza resume {run}"
-        raise escape_error(
-            action, os.fspath(base / name), f"is a link that leads out, to {real!r}", hint=hint
-        )
+        raise name_error(action, os.fspath(base / name), f"is a link that leads out, to {real!r}", hint=hint)
     return base / name
 
 
@@ -85,28 +84,35 @@ def report_path(folder: Path, name: str, action: str, *, run: str = ANY_RUN) -> 
     Raises:
         HostError: ``escapes`` as :func:`inside`; ``failed`` for other names that no report may have.
     """
-    base = inside(folder, "reports", action, run=run)
-    path = inside(base, name, action, run=run)
-    if problem := report_name_problem(name):
-        raise escape_error(action, name, problem, hint="rename the report in the piece", code="failed")
-    return path
+    problem = report_name_problem(name)
+    if problem and not _escape(name):
+        raise name_error(action, name, problem, hint="rename the report in the piece", code="failed")
+    return inside(inside(folder, "reports", action, run=run), name, action, run=run)
 
 
 def _existing(path: Path, action: str, run: str) -> Path:
     with explained(action, path, run=run):
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
+        is_folder = _is_path(path) and stat.S_ISDIR(path.stat().st_mode)
     if not is_folder:
-        message = f"cannot {action} {path}: this is not a folder"
+        message = f"cannot {action} {shown(path)}: this is not a folder"
         raise HostError(message, code="not_found", hint=f"put a folder there, then cadenza resume {run}")
     return Path(os.path.realpath(path))
 
 
 def _escape(name: str) -> str | None:
-    if "\0" in name:
-        return "holds a NUL character"
+    if not _is_path(name):
+        return "holds a NUL character or a lone surrogate"
     if name.startswith(("/", "\\")) or PureWindowsPath(name).drive:
         return "is an absolute path"
     return "leaves its folder" if ".." in name.replace("\\", "/").split("/") else None
+
+
+def _is_path(name: str | Path) -> bool:
+    """Whether the operating system takes it; bytes that are not UTF-8 come and go as surrogates."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_safe(char: str) -> bool:

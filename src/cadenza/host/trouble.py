@@ -55,16 +55,16 @@ def host_error(error: OSError, action: str, path: str | Path, *, run: str = ANY_
     code = _CODES.get(error.errno or 0, "failed")
     to_do = _TO_DO["in_the_way" if error.errno in _IN_THE_WAY else code]
     reason = error.strerror or str(error) or type(error).__name__
-    message = f"cannot {action} {_shown(path)}: {reason}"
+    message = f"cannot {action} {shown(path)}: {reason}"
     return HostError(message, code=code, hint=f"{to_do}, then cadenza resume {run}")
 
 
-def escape_error(action: str, name: str, problem: str, *, hint: str, code: str = "escapes") -> HostError:
+def name_error(action: str, name: str, problem: str, *, hint: str, code: str = "escapes") -> HostError:
     """The HostError for a name that is not used as a path: ``problem`` says what is wrong with it."""
     return HostError(f"cannot {action} {name!r}: this name {problem}", code=code, hint=hint)
 
 
-def _shown(path: str | Path) -> str:
+def shown(path: str | Path) -> str:
     """``path`` on one line, whatever is in it."""
     text = os.fspath(path)
     return text if text.isprintable() else ascii(text)

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Literal
 
 from cadenza.errors import (
     CadenzaError,
-    InputRefused,
     JournalBusy,
     JournalCorrupt,
     JournalError,
@@ -22,7 +22,7 @@ from cadenza.errors import (
     JournalNewer,
     JournalReadOnly,
 )
-from cadenza.journal import migrations
+from cadenza.journal import migrations, refusals
 
 Synchronous = Literal["FULL", "NORMAL", "OFF", "EXTRA"]
 
@@ -49,18 +49,40 @@ class Database:
             self._reader = self._connect()
             self._reader.execute("PRAGMA query_only = ON")
 
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Transaction:
         """A transaction that holds the file's write lock from its beginning; rolled back by any exception."""
-        with self._writing, self._translated():
+        return Transaction(self)
+
+    def begin(self) -> sqlite3.Connection:
+        """How a :class:`Transaction` begins."""
+        self._writing.acquire()
+        try:
             connection = self._opened(self._writer)
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                self._roll_back(connection)
-                raise
+        except BaseException as error:
+            self._writing.release()
+            raise translated(error, self.path) from error
+        return connection
+
+    def commit(self, connection: sqlite3.Connection) -> None:
+        """How a :class:`Transaction` ends well."""
+        try:
+            connection.execute("COMMIT")
+        except BaseException as error:
+            self._roll_back(connection)
+            raise translated(error, self.path) from error
+        finally:
+            self._writing.release()
+
+    def roll_back(self, connection: sqlite3.Connection, error: BaseException) -> None:
+        """How a :class:`Transaction` ends that ``error`` broke."""
+        try:
+            self._roll_back(connection)
+        finally:
+            self._writing.release()
+        translation = translated(error, self.path)
+        if translation is not error:
+            raise translation from error
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -171,10 +193,38 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
-        except UnicodeEncodeError as error:
-            raise InputRefused(f"The text holds a lone surrogate ({error.reason}).") from error
+        except BaseException as error:
+            raise translated(error, self.path) from error
+
+
+class Transaction:
+    """One write transaction, as a context manager (a plain class: every durable step pays for it)."""
+
+    __slots__ = ("_connection", "_database")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._connection = self._database.begin()
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._database.commit(self._connection)
+        else:
+            self._database.roll_back(self._connection, error)
+
+
+def translated(error: BaseException, path: str) -> BaseException:
+    """An error of SQLite, or of a text that UTF-8 cannot hold, as ours; any other as it is."""
+    if isinstance(error, sqlite3.Error):
+        return translate(error, path)
+    if isinstance(error, UnicodeEncodeError):
+        return refusals.lone_surrogate(error)
+    return error
 
 
 def translate(error: sqlite3.Error, path: str) -> CadenzaError:

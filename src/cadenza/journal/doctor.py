@@ -41,9 +41,8 @@ def tell(run: str, recorded: Sequence[Recorded]) -> Told:
     requests: dict[str, RequestRow] = {}
     for item in recorded:
         _fold_one(state, item)
-        if projections.touches_requests(item.event):
-            projections.project_requests(requests, [item.event], run=run, at=item.at, actor=item.actor)
-    events = [item.event for item in recorded]
+        projections.project_requests(requests, [item.event], run=run, at=item.at, actor=item.actor)
+    projected = projections.project((item.event for item in recorded), 1, lambda _: None)
     row = projections.run_row(
         run, state, created_at=recorded[0].at, updated_at=recorded[-1].at, actor=recorded[0].actor
     )
@@ -51,7 +50,7 @@ def tell(run: str, recorded: Sequence[Recorded]) -> Told:
         row=row,
         standing=projections.derive(state).standing,
         requests=tuple(requests.values()),
-        messages=tuple(projections.project_messages(events, 1, lambda _: None)),
+        messages=tuple(projected.messages),
         state=state,
     )
 

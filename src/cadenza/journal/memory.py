@@ -29,7 +29,7 @@ from cadenza.journal.store import (
     RunRow,
 )
 
-_encode_state = msgspec.json.Encoder(order="deterministic").encode
+_encode_state = msgspec.json.Encoder().encode
 _decode_state = msgspec.json.Decoder(RunState).decode
 
 
@@ -86,7 +86,7 @@ class MemoryJournal:
         first = Commit(
             run=run, epoch=0, after=0, events=tuple(events), state=state, at=at, actor=actor, texts=texts
         )
-        payloads = refusals.payloads(first)
+        payloads = refusals.payloads(events)
         refusals.check_texts(texts)
         row = projections.run_row(run, state, created_at=at, updated_at=at, actor=actor)
         with self._lock:
@@ -108,7 +108,7 @@ class MemoryJournal:
 
     def _commit_one(self, commit: Commit) -> Exception | None:
         try:
-            payloads = refusals.payloads(commit)
+            payloads = refusals.payloads(commit.events)
             refusals.check_texts(commit.texts)
             found = self._run(commit.run)
         except (InputRefused, NotFound) as refused:
@@ -132,14 +132,13 @@ class MemoryJournal:
         found.standing = projections.derive(state).standing
         self._texts.update({hash: body for hash, body in commit.texts.items() if hash not in self._texts})
         events = [upcasting.read(payload, run=commit.run, seq=0) for payload in payloads]
-        self._add_messages(
-            found,
-            projections.project_messages(
-                events, commit.after + 1, lambda demand: self._calls.pop(demand, None)
-            ),
+        projected = projections.project(
+            events, commit.after + 1, lambda demand: self._calls.pop(demand, None)
         )
-        self._calls.update(projections.calls(events))
-        projections.project_requests(found.requests, events, run=commit.run, at=at, actor=actor)
+        self._add_messages(found, projected.messages)
+        self._calls.update(projected.calls)
+        if projected.requests:
+            projections.project_requests(found.requests, events, run=commit.run, at=at, actor=actor)
         self._requests.update(dict.fromkeys(found.requests, commit.run))
         if projections.snapshot_due(state, found.snapshot_seq):
             found.snapshot, found.snapshot_seq = _encode_state(state), state.seq
@@ -153,7 +152,7 @@ class MemoryJournal:
 
     def append_input(self, run: str, event: InputEvent, *, at: float, actor: str) -> int:
         """Queue an input event; its seq. Raises NotFound or Conflict."""
-        payload = refusals.payload(event)
+        (payload,) = refusals.payloads([event])
         with self._lock:
             found = self._run(run)
             refused = projections.refusal(event, found.row.status, found.standing)

@@ -7,7 +7,7 @@ is a journal at all. A released migration is never changed: the next schema is a
 from __future__ import annotations
 
 from collections.abc import Callable
-from sqlite3 import Connection
+from sqlite3 import Connection, sqlite_version
 
 from cadenza.journal import queries
 
@@ -35,3 +35,8 @@ def migrate(connection: Connection) -> None:
     for number in range(version_of(connection), len(MIGRATIONS)):
         MIGRATIONS[number](connection)
         connection.execute(f"PRAGMA user_version = {number + 1}")
+
+
+def versions() -> dict[str, str]:
+    """The schema that this version writes, and the library that writes it: for ``cadenza doctor``."""
+    return {"schema": str(len(MIGRATIONS)), "sqlite": sqlite_version}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ another version is not read, the events are."""
 Standing = Literal["held", "ended"] | None
 
 
-class Derived(msgspec.Struct, frozen=True):
+class Derived(NamedTuple):
     """The columns of a run's row that its state decides. ``standing`` does not change with queued inputs."""
 
     status: Status
@@ -37,7 +37,7 @@ class Derived(msgspec.Struct, frozen=True):
     standing: Standing
 
 
-class MessageRow(msgspec.Struct, frozen=True):
+class MessageRow(NamedTuple):
     """One message of a conversation: ``item`` is its place in the event ``seq`` that brought it."""
 
     conversation: str
@@ -54,19 +54,23 @@ def derive(state: RunState) -> Derived:
     An input that is to be taken now hides reason and message, so that appending one is the same update
     whatever the state (:func:`wakes`).
     """
-    usage, stands = state.usage, state.held or state.ended
-    message = stands.message if stands is not None and state.next_input is None else None
+    wake_at, usage, held, ended = state.wake_at, state.usage, state.held, state.ended
+    status: Status = "queued"
+    reason = message = None
+    if wake_at is None:  # it stands: nothing that a worker could do
+        status, reason = state.status, state.wait_reason
+        message = held.message if held is not None else ended.message if ended is not None else None
     return Derived(
-        state.status,
-        state.wait_reason,
+        status,
+        reason,
         message or None,
         _movement(state),
         state.iteration,
-        state.wake_at,
+        wake_at,
         usage.input,
         usage.output,
         usage.cached,
-        "held" if state.held is not None else "ended" if state.ended is not None else None,
+        "held" if held is not None else "ended" if ended is not None else None,
     )
 
 
@@ -106,7 +110,12 @@ def run_row(run: str, state: RunState, *, created_at: float, updated_at: float, 
 
 def snapshot_due(state: RunState, last: int) -> bool:
     """Whether to write a snapshot after a commit; ``last`` is the seq of the one before (0 for none)."""
-    return state.wake_at is None or state.seq - last >= SNAPSHOT_EVERY
+    return is_due(state.wake_at, state.seq - last)
+
+
+def is_due(wake_at: float | None, events: int) -> bool:
+    """As :func:`snapshot_due`, where ``events`` came since the last snapshot."""
+    return wake_at is None or events >= SNAPSHOT_EVERY
 
 
 def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None:
@@ -125,23 +134,8 @@ def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None
 
 # -- requests ---------------------------------------------------------------------------------------------
 
-_NEVER_ASKED = (Replied, Returned)
-
-
-def touches_requests(event: ev.AnyEvent) -> bool:
-    """Whether an event can change a request's row (cheap, and never False for one that does)."""
-    if isinstance(event, ev.DemandResolved):
-        return not isinstance(event.outcome, _NEVER_ASKED)
-    return isinstance(event, _TOUCHING)
-
-
-_TOUCHING = (
-    ev.RequestOpened,
-    ev.RequestDecided,
-    ev.RequestClosed,
-    ev.VisitStarted,
-    ev.VisitEnded,
-    ev.RunEnded,
+_TOUCHING = frozenset(
+    {ev.RequestOpened, ev.RequestDecided, ev.RequestClosed, ev.VisitStarted, ev.VisitEnded, ev.RunEnded}
 )
 
 
@@ -215,15 +209,18 @@ def _closing(event: ev.AnyEvent) -> str | None:
     match event:
         case ev.RequestClosed():
             return event.reason
-        case ev.VisitEnded():
-            return "visit_ended"
-        case ev.VisitStarted():
-            return "restarted"
-        case ev.RunEnded():
-            return "run_ended"
-        case ev.DemandResolved():
-            return "cancelled" if isinstance(event.outcome, Cancelled) else "resolved"
-    return None
+        case ev.DemandResolved(outcome=Cancelled()):
+            return "cancelled"
+        case ev.DemandResolved(outcome=outcome) if not isinstance(outcome, Replied | Returned):
+            return "resolved"  # a model's reply and a tool's result never answer a person's request
+    return _CLOSING.get(type(event))
+
+
+_CLOSING: dict[type, str] = {
+    ev.VisitEnded: "visit_ended",
+    ev.VisitStarted: "restarted",
+    ev.RunEnded: "run_ended",
+}
 
 
 def _concerns(event: ev.AnyEvent, row: RequestRow) -> bool:
@@ -237,36 +234,50 @@ def _concerns(event: ev.AnyEvent, row: RequestRow) -> bool:
 # -- conversations ----------------------------------------------------------------------------------------
 
 
-def project_messages(
-    events: Sequence[ev.AnyEvent], first: int, conversation_of: Callable[[str], str | None]
-) -> list[MessageRow]:
-    """The messages that events from seq ``first`` on bring.
+class Projected(NamedTuple):
+    """What a commit's events bring beside themselves: messages, the conversations of the model calls that
+    they issue, and whether they can change a request's row."""
+
+    messages: list[MessageRow]
+    calls: dict[str, str]
+    requests: bool
+
+
+def project(
+    events: Iterable[ev.AnyEvent], first: int, conversation_of: Callable[[str], str | None]
+) -> Projected:
+    """Look once at events from seq ``first`` on (every durable step does: no event is looked at twice).
 
     ``conversation_of`` gives the conversation of a model call that was issued before these events.
     """
-    rows: list[MessageRow] = []
-    issued = calls(events)
-    for seq, event in enumerate(events, first):
+    messages: list[MessageRow] = []
+    issued: dict[str, str] = {}
+    requests, seq = False, first
+    for event in events:
         if isinstance(event, ev.DemandIssued):
             demand = event.demand
             if isinstance(demand, CallModel):
+                conversation = issued[event.id] = demand.conversation
                 for item, message in enumerate(demand.append):
-                    row = MessageRow(demand.conversation, seq, item, message.role, message.text, event.id)
-                    rows.append(row)
-        elif isinstance(event, ev.DemandResolved) and isinstance(event.outcome, Replied):
-            conversation = issued.get(event.id) or conversation_of(event.id)
-            if conversation is not None:
-                rows.append(MessageRow(conversation, seq, 0, "assistant", event.outcome.text, event.id))
-    return rows
+                    row = MessageRow(conversation, seq, item, message.role, message.text, event.id)
+                    messages.append(row)
+        elif isinstance(event, ev.DemandResolved):
+            outcome = event.outcome
+            if isinstance(outcome, Replied):
+                found = issued.get(event.id) or conversation_of(event.id)
+                if found is not None:
+                    messages.append(MessageRow(found, seq, 0, "assistant", outcome.text, event.id))
+            elif not isinstance(outcome, Returned):
+                requests = True
+        elif type(event) in _TOUCHING:
+            requests = True
+        seq += 1
+    return Projected(messages, issued, requests)
 
 
 def calls(events: Iterable[ev.AnyEvent]) -> dict[str, str]:
     """The conversations of the model calls that events issue, by demand."""
-    return {
-        event.id: event.demand.conversation
-        for event in events
-        if isinstance(event, ev.DemandIssued) and isinstance(event.demand, CallModel)
-    }
+    return project(events, 0, lambda _: None).calls
 
 
 def messages_before(rows: Iterable[tuple[Role, Hash, str]], demand: str | None) -> list[Message]:

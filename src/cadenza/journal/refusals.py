@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,14 +15,14 @@ from cadenza.journal.store import Commit, Lease
 _NOT_ENCODABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.EncodeError)
 
 
-def payload(event: ev.AnyEvent) -> str:
-    """An event's canonical JSON.
+def payloads(events: Iterable[ev.AnyEvent]) -> list[str]:
+    """Each event's canonical JSON.
 
     Raises:
-        InputRefused: a value in it is not JSON: a lone surrogate, an integer beyond 64 bits, an object.
+        InputRefused: a value in one is not JSON: a lone surrogate, an object.
     """
     try:
-        return ev.encode(event).decode()
+        return [ev.encode(event).decode() for event in events]
     except _NOT_ENCODABLE as error:
         raise InputRefused(f"A value cannot be written as JSON: {error}.") from error
 
@@ -33,15 +33,10 @@ def decision(request: str, value: Any) -> tuple[ev.RequestDecided, str]:
     Raises:
         InputRefused: the value is not JSON.
     """
-    stored = payload(ev.RequestDecided(id=request, value=value))
+    (stored,) = payloads([ev.RequestDecided(id=request, value=value)])
     event = ev.decode(stored)
     assert isinstance(event, ev.RequestDecided)
     return event, stored
-
-
-def payloads(commit: Commit) -> list[str]:
-    """The JSON of a commit's events. Raises InputRefused."""
-    return [payload(event) for event in commit.events]
 
 
 def no_run(run: str) -> NotFound:
@@ -83,10 +78,15 @@ def missing_text(path: str, hash: Hash) -> JournalCorrupt:
     )
 
 
+def lone_surrogate(error: UnicodeEncodeError) -> InputRefused:
+    """A text that UTF-8 cannot hold."""
+    return InputRefused(f"A text holds a lone surrogate at character {error.start}.")
+
+
 def check_texts(texts: Mapping[Hash, str]) -> None:
     """Raises InputRefused for a text with lone surrogates."""
     for body in texts.values():
         try:
             body.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise InputRefused(f"A text holds a lone surrogate at character {error.start}.") from error
+            raise lone_surrogate(error) from error

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cadenza.clock import Clock
 from cadenza.core.demands import Message
@@ -30,8 +30,11 @@ from cadenza.journal.store import (
 )
 
 _SQL = queries.load("sqlite.sql")
+_ADVANCE_RUN = _SQL["advance_run"]
+_INSERT_EVENT, _INSERT_TEXT = _SQL["insert_event"], _SQL["insert_text"]
+_INSERT_MESSAGE = _SQL["insert_message"]
 _PAGE = 500
-_REMEMBERED_CALLS = 10_000
+_REMEMBERED = 10_000
 
 
 class SqliteJournal:
@@ -57,6 +60,7 @@ class SqliteJournal:
         self._database = Database(self.path, synchronous=synchronous, busy_timeout=busy_timeout)
         self._leases = Leases(self._database, lease_seconds, clock)
         self._calls: dict[str, str] = {}
+        self._known: dict[str, _Known] = {}
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -74,97 +78,122 @@ class SqliteJournal:
         first = Commit(
             run=run, epoch=0, after=0, events=tuple(events), state=state, at=at, actor=actor, texts=texts
         )
-        payloads = refusals.payloads(first)
+        payloads = refusals.payloads(events)
         row = projections.run_row(run, state, created_at=at, updated_at=at, actor=actor)
         with self._database.write() as connection:
             if connection.execute(_SQL["run_ref"], (run,)).fetchone() is not None:
                 raise refusals.run_exists(run)
             values = sqlite_rows.of_run(row, projections.derive(state).standing)
             ref = connection.execute(_SQL["insert_run"], values).lastrowid or 0
-            self._append(connection, ref, first, payloads)
+            calls = self._append(connection, ref, first, payloads)
             if projections.snapshot_due(state, 0):
                 sqlite_rows.put_snapshot(connection, ref, state)
-        self._remember(first)
+        self._calls.update(calls)
 
     def commit(self, commit: Commit) -> None:
         """Append a lease holder's events. Raises LeaseLost or SequenceConflict."""
-        refused = self.commit_many((commit,))[0]
-        if refused is not None:
-            raise refused
+        payloads = refusals.payloads(commit.events)
+        with self._database.write() as connection:
+            written = self._write(connection, commit, payloads)
+        if isinstance(written, Exception):
+            raise written
+        self._remember(commit.run, written)
 
     def commit_many(self, commits: Sequence[Commit]) -> list[Exception | None]:
         """Several commits in one transaction; the refusal of each, or None."""
         results: list[Exception | None] = [None] * len(commits)
-        prepared: list[tuple[int, Commit, list[str]]] = []
+        prepared: list[_Prepared] = []
         for index, commit in enumerate(commits):
             try:
-                prepared.append((index, commit, refusals.payloads(commit)))
+                prepared.append((index, commit, refusals.payloads(commit.events)))
             except InputRefused as refused:
                 results[index] = refused
         while prepared:
             try:
-                self._write(prepared, results)
+                self._write_many(prepared, results)
                 break
             except _Unwritable as unwritable:
                 results[prepared.pop(unwritable.position)[0]] = unwritable.error
-        for index, commit, _ in prepared:
-            if results[index] is None:
-                self._remember(commit)
         return results
 
-    def _write(
-        self, prepared: Sequence[tuple[int, Commit, list[str]]], results: list[Exception | None]
-    ) -> None:
+    def _write_many(self, prepared: Sequence[_Prepared], results: list[Exception | None]) -> None:
+        done: list[tuple[str, _Written]] = []
         with self._database.write() as connection:
             for position, (index, commit, payloads) in enumerate(prepared):
                 try:
-                    results[index] = self._write_one(connection, commit, payloads)
-                except (UnicodeEncodeError, OverflowError) as error:
-                    refused = InputRefused(f"A text of run {commit.run} cannot be stored: {error}")
-                    raise _Unwritable(position, refused) from error
+                    written = self._write(connection, commit, payloads)
+                except UnicodeEncodeError as error:
+                    raise _Unwritable(position, refusals.lone_surrogate(error)) from error
+                if isinstance(written, Exception):
+                    results[index] = written
+                else:
+                    results[index] = None
+                    done.append((commit.run, written))
+        for run, written in done:
+            self._remember(run, written)
 
-    def _write_one(
-        self, connection: sqlite3.Connection, commit: Commit, payloads: list[str]
-    ) -> Exception | None:
+    def _write(
+        self, connection: sqlite3.Connection, commit: Commit, payloads: Sequence[str]
+    ) -> _Written | Exception:
+        state, derived = commit.state, projections.derive(commit.state)
+        known = self._known.get(commit.run)
+        if known is None or known.epoch != commit.epoch:
+            found = self._look(connection, commit)
+            if isinstance(found, Exception):
+                return found
+            known = found
+        values = sqlite_rows.of_commit(derived, known.ref, state.seq, commit.at)
+        if not connection.execute(_ADVANCE_RUN, (*values, commit.after, commit.epoch)).rowcount:
+            refused = self._look(connection, commit)
+            return refused if isinstance(refused, Exception) else refusals.no_run(commit.run)
+        calls = self._append(connection, known.ref, commit, payloads)
+        if projections.is_due(derived.wake_at, state.seq - known.snapshot):
+            sqlite_rows.put_snapshot(connection, known.ref, state)
+            known = _Known(known.ref, known.epoch, state.seq)
+        return known, calls
+
+    def _look(self, connection: sqlite3.Connection, commit: Commit) -> _Known | Exception:
+        """What this process learns about a run at its first commit under an epoch, or why it is refused.
+
+        The claims are forgotten here: no later commit under the epoch finds any.
+        """
         found = connection.execute(_SQL["run_for_commit"], (commit.run,)).fetchone()
         if found is None:
             return refusals.no_run(commit.run)
-        ref, seq, snapshot, epoch, expires, claims, worker = found
+        ref, seq, snapshot, epoch, expires, worker = found
         if epoch != commit.epoch or not expires:
             return refusals.not_yours(commit.run, commit.epoch, worker if expires else None)
         if seq != commit.after:
             return refusals.out_of_sequence(commit, seq)
-        self._append(connection, ref, commit, payloads)
-        state = commit.state
-        values = sqlite_rows.of_commit(projections.derive(state), ref, state.seq, commit.at)
-        connection.execute(_SQL["update_run"], values)
-        if claims:
-            connection.execute(_SQL["forget_claims"], (ref,))
-        if projections.snapshot_due(state, snapshot):
-            sqlite_rows.put_snapshot(connection, ref, state)
-        return None
+        connection.execute(_SQL["forget_claims"], (ref,))
+        return _Known(ref, epoch, snapshot)
 
     def _append(
         self, connection: sqlite3.Connection, ref: int, commit: Commit, payloads: Sequence[str]
-    ) -> None:
-        """The events of a commit and what follows from them, but for the run's own row."""
-        first, at, actor, events = commit.after + 1, commit.at, commit.actor, commit.events
-        rows = [(ref, seq, at, actor, payload) for seq, payload in enumerate(payloads, first)]
-        connection.executemany(_SQL["insert_event"], rows)
+    ) -> dict[str, str]:
+        """The events of a commit and what follows from them, but for the run's own row; the calls issued."""
+        seq, at, actor = commit.after + 1, commit.at, commit.actor
+        rows = [(ref, number, at, actor, payload) for number, payload in enumerate(payloads, seq)]
+        connection.executemany(_INSERT_EVENT, rows)
         if commit.texts:
-            connection.executemany(_SQL["insert_text"], commit.texts.items())
-        messages = projections.project_messages(
-            events, first, lambda demand: self._conversation_of(connection, ref, demand)
+            connection.executemany(_INSERT_TEXT, commit.texts.items())
+        projected = projections.project(
+            commit.events, seq, lambda demand: self._conversation_of(connection, ref, demand)
         )
-        if messages:
-            connection.executemany(_SQL["insert_message"], [sqlite_rows.of_message(ref, m) for m in messages])
-        if any(map(projections.touches_requests, events)):
-            found = connection.execute(_SQL["open_requests_of_run"], (ref,)).fetchall()
-            open_rows = {row[0]: sqlite_rows.request(row) for row in found}
-            changed = projections.project_requests(open_rows, events, run=commit.run, at=at, actor=actor)
-            connection.executemany(
-                _SQL["put_request"], [sqlite_rows.of_request(ref, row) for row in changed.values()]
-            )
+        if projected.messages:
+            connection.executemany(_INSERT_MESSAGE, [(ref, *message) for message in projected.messages])
+        if projected.requests:
+            self._put_requests(connection, ref, commit)
+        return projected.calls
+
+    def _put_requests(self, connection: sqlite3.Connection, ref: int, commit: Commit) -> None:
+        found = connection.execute(_SQL["open_requests_of_run"], (ref,)).fetchall()
+        rows = {row[0]: sqlite_rows.request(row) for row in found}
+        changed = projections.project_requests(
+            rows, commit.events, run=commit.run, at=commit.at, actor=commit.actor
+        )
+        values = [sqlite_rows.of_request(ref, row) for row in changed.values()]
+        connection.executemany(_SQL["put_request"], values)
 
     def _conversation_of(self, connection: sqlite3.Connection, ref: int, demand: str) -> str | None:
         """The conversation of a model call: from memory, or after a restart from the events."""
@@ -177,16 +206,20 @@ class SqliteJournal:
                 return issued[demand]
         return None
 
-    def _remember(self, commit: Commit) -> None:
-        self._calls.update(projections.calls(commit.events))
-        if len(self._calls) > _REMEMBERED_CALLS:  # they are found in the events again
+    def _remember(self, run: str, written: _Written) -> None:
+        """Keep what the next commit would otherwise look up: never needed, always found again."""
+        self._known[run], calls = written
+        self._calls.update(calls)
+        if len(self._calls) > _REMEMBERED:
             self._calls.clear()
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
 
     # -- inputs -------------------------------------------------------------------------------------------
 
     def append_input(self, run: str, event: InputEvent, *, at: float, actor: str) -> int:
         """Queue an input event; its seq. Raises NotFound or Conflict."""
-        payload = refusals.payload(event)
+        (payload,) = refusals.payloads([event])
         with self._database.write() as connection:
             found = connection.execute(_SQL["run_for_input"], (run,)).fetchone()
             if found is None:
@@ -333,6 +366,21 @@ class SqliteJournal:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+class _Known(NamedTuple):
+    """What stays true of a run as long as this process writes it under ``epoch``; ``snapshot`` is a seq."""
+
+    ref: int
+    epoch: int
+    snapshot: int
+
+
+_Prepared = tuple[int, Commit, list[str]]
+"""A commit's place among those handed in, the commit, its events as JSON."""
+
+_Written = tuple[_Known, dict[str, str]]
+"""What a commit taught: see :class:`_Known`; and the conversations of the model calls that it issued."""
 
 
 class _Unwritable(Exception):

@@ -19,7 +19,7 @@ _RUN = RunRow.__struct_fields__
 _REQUEST = RequestRow.__struct_fields__
 _VALUE = _REQUEST.index("value")
 
-encode_json = msgspec.json.Encoder(order="deterministic").encode
+encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.decode
 decode_state = msgspec.json.Decoder(RunState).decode
 
@@ -36,7 +36,7 @@ def of_run(row: RunRow, standing: Standing) -> tuple[Any, ...]:
 
 def of_commit(derived: Derived, ref: int, seq: int, at: float) -> tuple[Any, ...]:
     """The parameters of ``update_run``."""
-    return (seq, at, *msgspec.structs.astuple(derived), ref)
+    return (seq, at, *derived, ref)
 
 
 def request(row: tuple[Any, ...]) -> RequestRow:
@@ -57,7 +57,7 @@ def of_request(ref: int, row: RequestRow) -> tuple[Any, ...]:
 
 def of_message(ref: int, row: MessageRow) -> tuple[Any, ...]:
     """The parameters of ``insert_message``."""
-    return (ref, row.conversation, row.seq, row.item, row.role, row.text, row.demand)
+    return (ref, *row)
 
 
 def event(payload: str, run: str | int, seq: int) -> AnyEvent:

@@ -9,7 +9,7 @@ import msgspec
 
 from cadenza.core.events import AnyEvent, Recorded, ResumeRequested, RunHeld, RunReleased
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder().encode
 
 
 class Interruptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from cadenza.core.demands import CallTool, Effect
 from cadenza.core.movements import KINDS, MovementKind
@@ -38,10 +39,14 @@ def perform_write_probe(visit: Visit) -> Performance[Signal]:
 
 def _lost(outcome: AnyOutcome) -> str:
     words = getattr(outcome, "message", "")
-    return f"failed: {words}" if isinstance(outcome, Failed) else f"whether it was written is unknown: {words}"
+    return (
+        f"failed: {words}" if isinstance(outcome, Failed) else f"whether it was written is unknown: {words}"
+    )
 
 
-PROBE_KINDS: Mapping[str, MovementKind] = {**KINDS, WRITE_PROBE: MovementKind(perform_write_probe)}
+PROBE_KINDS: Mapping[str, MovementKind] = MappingProxyType(
+    {**KINDS, WRITE_PROBE: MovementKind(perform_write_probe)}
+)
 """The package's movement kinds and ``write_probe``; pass it as ``kinds``."""
 
 

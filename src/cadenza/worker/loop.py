@@ -61,6 +61,8 @@ class Worker:
         self._holder = this_process(name)
         self._writer = Writer(journal)
         self._sessions: dict[str, Session] = {}
+        self.holding: set[str] = set()
+        """Runs that are to be held as soon as they are claimed here."""
 
     async def serve(self, stop: asyncio.Event | None = None, *, until_idle: bool = False) -> int:
         """Claim and play until ``stop`` is set, or until nothing is claimable; how many runs were played.
@@ -134,6 +136,8 @@ class Worker:
             on_commit=self._on_commit,
         )
         self._sessions[lease.run] = session
+        if lease.run in self.holding:
+            session.interrupt()
         beat = asyncio.create_task(self._keep(lease))
         try:
             await session.play()

@@ -203,10 +203,16 @@ class Session:
         )
 
     async def _step(self, decide: Callable[[RunState], Step | None], met: Met | None = None) -> None:
-        """Decide and commit; on a sequence mismatch fold the tail and decide the same thing again."""
+        """Decide and commit; on a sequence mismatch fold the tail and decide the same thing again. A visit
+        that this version cannot rebuild holds the run instead."""
         async with self._stepping:
             while True:
-                step = decide(self.state)
+                try:
+                    step = decide(self.state)
+                except CodeChanged as changed:
+                    if self.state.held is not None:
+                        return
+                    step = self._conductor.hold(self.state, "code_changed", str(changed), self._clock())
                 if step is None or not step.events:
                     return
                 texts = {**met.texts, **step.texts} if met is not None else step.texts

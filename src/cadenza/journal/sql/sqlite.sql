@@ -25,6 +25,14 @@ UPDATE runs SET
     input_tokens = ?, output_tokens = ?, cached_tokens = ?, standing = ?
 WHERE ref = ?;
 
+-- advance_run --
+-- The same, only where the run still has the seq and the epoch that the commit follows.
+UPDATE runs SET
+    seq = ?, updated_at = ?, status = ?, reason = ?, message = ?, movement = ?, iteration = ?, wake_at = ?,
+    input_tokens = ?, output_tokens = ?, cached_tokens = ?, standing = ?
+WHERE ref = ? AND seq = ?
+    AND EXISTS (SELECT 1 FROM leases WHERE run = runs.ref AND epoch = ? AND expires > 0);
+
 -- queue_run --
 -- What an input event changes in its run's row: the run is claimable, and nothing else is known yet.
 UPDATE runs SET
@@ -36,8 +44,8 @@ WHERE ref = ?;
 UPDATE runs SET seq = ?, updated_at = ? WHERE ref = ?;
 
 -- run_for_commit --
--- All that decides whether a commit is taken.
-SELECT r.ref, r.seq, r.snapshot, l.epoch, l.expires, l.claims, l.worker
+-- All that decides whether a commit is taken, and what else it has to write.
+SELECT r.ref, r.seq, r.snapshot, l.epoch, l.expires, l.worker
 FROM runs AS r LEFT JOIN leases AS l ON l.run = r.ref
 WHERE r.id = ?;
 
@@ -214,7 +222,7 @@ UPDATE leases SET expires = ?1 WHERE run = ?2 AND epoch = ?3 AND expires > 0;
 UPDATE leases SET expires = 0, claims = max(claims - 1, 0) WHERE run = ?1 AND epoch = ?2 AND expires > 0;
 
 -- forget_claims --
-UPDATE leases SET claims = 0 WHERE run = ?;
+UPDATE leases SET claims = 0 WHERE run = ? AND claims > 0;
 
 -- live_leases --
 SELECT r.id, l.epoch, l.worker, l.expires, l.claims

@@ -1,0 +1,133 @@
+"""``lint``, ``pieces``, ``prompt`` and ``init``: what can be done with pieces before they are played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cadenza.cli.context import Context, as_data
+from cadenza.cli.output import out
+from cadenza.errors import CadenzaError
+from cadenza.piece.vocabulary import Language
+
+if TYPE_CHECKING:
+    from cadenza.piece.problems import Problem
+
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Lang = Annotated[Language | None, typer.Option(help="Language of the package's pieces and texts.")]
+
+
+def lint(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, or names of pieces.")],
+    json: AsJson = False,
+) -> None:
+    """Check pieces: every problem as file:line:column, with the fix."""
+    checked = [_checked(path) for path in paths]
+    errors = any(entry["errors"] for entry in checked)
+    if json:
+        out.json([{key: entry[key] for key in ("path", "dialect", "problems")} for entry in checked])
+    else:
+        for entry in checked:
+            _tell(entry)
+    if errors:
+        raise typer.Exit(1)
+
+
+def _checked(path: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from cadenza.piece.find import find_piece
+    from cadenza.piece.lint import dialect_of, has_errors
+    from cadenza.piece.lint import lint as lint_one
+
+    found = find_piece(path, cwd=Path.cwd())
+    if found.origin != "path":
+        path = _nearby(found.path)
+    problems = lint_one(path)
+    try:
+        dialect = str(dialect_of(found.path))
+    except CadenzaError:  # it cannot even be parsed; lint has said so
+        dialect = None
+    return {
+        "path": path,
+        "dialect": dialect,
+        "found": problems,
+        "problems": [asdict(problem) for problem in problems],
+        "errors": has_errors(problems),
+    }
+
+
+def _nearby(path: Path) -> str:
+    """A path as a person here would write it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _tell(entry: dict[str, Any]) -> None:
+    from cadenza.cli.words import clean, plural
+
+    problems: list[Problem] = entry["found"]
+    for problem in problems:
+        warning = "warning: " if problem.severity == "warning" else ""
+        place = f"{problem.file}:{problem.line}:{problem.column}: "
+        out.line(clean(place + warning + str(problem).removeprefix(place)))
+    errors = sum(problem.severity == "error" for problem in problems)
+    dialect = f"{entry['dialect']} dialect" if entry["dialect"] else "dialect unknown"
+    warnings = len(problems) - errors
+    verdict = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}" if problems else "no problems"
+    out.line(f"{entry['path']}: {dialect}, {verdict}")
+
+
+def list_all(ctx: typer.Context, json: AsJson = False) -> None:
+    """List the pieces that can be played by name from here."""
+    from dataclasses import asdict
+
+    from cadenza.cli.words import table
+    from cadenza.piece.find import list_pieces
+
+    found = list_pieces(Path.cwd(), Context.of(ctx).settings().language)
+    if json:
+        out.json([asdict(piece) for piece in found])
+        return
+    cells = [
+        (piece.name, piece.dialect or "?", piece.origin, piece.problem or piece.description or "")
+        for piece in found
+    ]
+    for line in table(("PIECE", "DIALECT", "ORIGIN", "DESCRIPTION"), cells):
+        out.line(line)
+
+
+def prompt(
+    ctx: typer.Context,
+    piece: Annotated[str, typer.Argument(help="A piece's name, or the path of its file.")],
+    movement: Annotated[str, typer.Argument(help="A movement, a lane of one, or a loop judge.")],
+    *,
+    task: Annotated[str | None, typer.Option(help="The task; a placeholder without it.")] = None,
+    lang: Lang = None,
+    json: AsJson = False,
+) -> None:
+    """Print what an agent would be told, without playing anything."""
+    from cadenza.piece.find import load_piece
+    from cadenza.preview import TASK, preview
+    from cadenza.service import check_text
+
+    if task is not None:
+        check_text(task, "the task")
+    loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
+    prompts = preview(loaded, movement, task=TASK if task is None else task, language=lang)
+    if json:
+        out.json(as_data(prompts))
+        return
+    for at, one in enumerate(prompts):
+        if len(prompts) > 1:
+            out.line(f"{'' if at == 0 else chr(10)}===== {one.movement} ({one.performer}) =====\n")
+        out.line(one.text)
+
+
+def init() -> None:
+    """Make .cadenza/ with an example piece to change. What is there already stays as it is."""
+    from cadenza.cli.starting import make_example
+
+    for line in make_example(Path.cwd()):
+        out.line(line)

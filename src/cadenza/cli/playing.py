@@ -1,0 +1,154 @@
+"""``run``, ``resume``, ``retry`` and ``cancel``: the commands that play a run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cadenza.cli.context import Context
+from cadenza.cli.output import out
+from cadenza.errors import UsageError
+from cadenza.piece.vocabulary import Language, PermissionMode
+
+if TYPE_CHECKING:
+    from cadenza.engine import Engine, Run
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON event a line on stdout, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the end only.")]
+RunId = Annotated[str, typer.Argument(help="A run's id, a unique beginning of it, or 'last'.")]
+
+
+def run(
+    ctx: typer.Context,
+    piece: Annotated[str, typer.Argument(help="A piece's name, or the path of its file.")],
+    task: Annotated[str | None, typer.Argument(help="What to do; '-' reads it from stdin.")] = None,
+    *,
+    task_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the task from a file.", show_default=False)
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Who plays: openai, scripted:FILE or a plug-in's name.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model to ask for.")] = None,
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Play from a script; implies the scripted provider.")
+    ] = None,
+    permit_edit: Annotated[
+        bool, typer.Option("--permit-edit", help="Record that agents may edit files (acceptEdits).")
+    ] = False,
+    permit_full: Annotated[
+        bool, typer.Option("--permit-full", help="Record that agents may do all (bypassPermissions).")
+    ] = False,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The working directory; the current one.")
+    ] = None,
+    lang: Annotated[Language | None, typer.Option(help="Language of the engine's texts.")] = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Play a piece.
+
+    In this version agents answer with text only: no tools are run, whatever is permitted.
+    """
+    from cadenza.cli.task import piece_reference, read_task
+
+    permission = _permission(permit_edit, permit_full)
+    provider = _provider(provider, script)
+    words = read_task(task, task_file)
+    options: dict[str, Any] = {"cwd": cwd, "language": lang, "permission": permission}
+
+    async def begin(engine: Engine) -> Run:
+        return await engine.start(piece_reference(piece, cwd), words, **options)
+
+    _play(ctx, begin, provider=provider, model=model, json=json, quiet=quiet)
+
+
+def resume(
+    ctx: typer.Context,
+    run: RunId,
+    restart_visit: Annotated[
+        bool, typer.Option("--restart-visit", help="Play the movement again from its beginning.")
+    ] = False,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a held or interrupted run, or with one whose process was lost."""
+
+    async def begin(engine: Engine) -> Run:
+        return await engine.resume(run, restart_visit=restart_visit)
+
+    _play(ctx, begin, run=run, json=json, quiet=quiet)
+
+
+def retry(
+    ctx: typer.Context,
+    run: RunId,
+    movement: Annotated[
+        str | None, typer.Option("--from", metavar="MOVEMENT", help="Where; the movement that ended it.")
+    ] = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reopen a run that has ended, and play it on."""
+
+    async def begin(engine: Engine) -> Run:
+        return await engine.retry(run, movement=movement)
+
+    _play(ctx, begin, run=run, json=json, quiet=quiet)
+
+
+def cancel(ctx: typer.Context, run: RunId) -> None:
+    """End a run. Whoever plays it stops at once."""
+    from cadenza.cli.driver import Plan, play
+    from cadenza.cli.views import Silent
+
+    async def begin(engine: Engine) -> Run:
+        return await engine.cancel(run)
+
+    result = play(Plan(context=Context.of(ctx), begin=begin, view=Silent, run=run))
+    out.line(f"run {result.run}: {result.message or result.status}")
+
+
+def _play(
+    ctx: typer.Context,
+    begin: Any,
+    *,
+    json: bool,
+    quiet: bool,
+    run: str | None = None,
+    provider: str | None = None,
+    model: str | None = None,
+) -> None:
+    from cadenza.cli.driver import Plan, play
+    from cadenza.cli.ending import exit_code
+    from cadenza.cli.views import view_for
+
+    plan = Plan(
+        context=Context.of(ctx),
+        begin=begin,
+        view=view_for(json=json, quiet=quiet),
+        run=run,
+        provider=provider,
+        model=model,
+    )
+    raise typer.Exit(exit_code(play(plan)))
+
+
+def _permission(edit: bool, full: bool) -> PermissionMode:
+    if edit and full:
+        raise UsageError(
+            "--permit-edit and --permit-full exclude each other", hint="--permit-full includes the other"
+        )
+    return "acceptEdits" if edit else "bypassPermissions" if full else "default"
+
+
+def _provider(provider: str | None, script: Path | None) -> str | None:
+    if script is None:
+        return provider
+    if provider not in (None, "scripted"):
+        raise UsageError(
+            f"--script goes with the provider 'scripted', not {provider!r}", hint="leave one of the two out"
+        )
+    return f"scripted:{script.expanduser().absolute()}"

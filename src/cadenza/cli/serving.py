@@ -1,0 +1,73 @@
+"""A worker process: plays whatever the journal holds, until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from cadenza.cli.context import Context
+from cadenza.cli.ending import headline
+from cadenza.cli.output import out
+from cadenza.cli.words import plural, tokens
+from cadenza.core.events import AnyEvent
+from cadenza.core.state import RunState
+from cadenza.engine import Providers
+from cadenza.journal import open_journal
+from cadenza.worker.loop import Worker
+from cadenza.worker.meeting import Meeting
+
+INTERRUPTED = 130
+
+
+def serve(context: Context, slots: int) -> None:
+    """Serve until told to stop.
+
+    Raises:
+        JournalError: the journal cannot be used.
+    """
+    asyncio.run(_serve(context, slots))
+
+
+async def _serve(context: Context, slots: int) -> None:
+    settings = context.settings()
+    providers = Providers(None, None, settings)
+    journal = open_journal(settings.journal)
+    try:
+        meeting = Meeting(journal, providers, max_tokens=settings.max_tokens)
+        worker = Worker(journal, meeting, slots=slots, on_commit=_told)
+        out.note(f"serving {journal.path} with {plural(slots, 'slot')}; Ctrl-C stops")
+        try:
+            played = await worker.serve(_stop_on_signal())
+        finally:
+            worker.close()
+            await providers.close()
+        out.note(f"stopped; {plural(played, 'turn')} played")
+    finally:
+        journal.close()
+
+
+def _stop_on_signal() -> asyncio.Event:
+    """Set by the first signal: what is being played is saved and held. The second stops at once."""
+    stop = asyncio.Event()
+
+    def signalled() -> None:
+        if stop.is_set():
+            os._exit(INTERRUPTED)
+        stop.set()
+        out.note("stopping: what is being played is saved and held (once more stops at once)")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, signalled)
+    return stop
+
+
+def _told(run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:
+    """A line when a run ends or stands."""
+    if not events or state.wake_at is not None:
+        return
+    message = state.ended.message if state.ended is not None else state.held and state.held.message
+    head = headline(state.status, state.wait_reason, (message or "").partition("\n")[0])
+    usage = state.usage
+    figures = tokens(usage.input, usage.output, usage.cached)
+    out.line(f"{run} {state.run.name}: {head}; iteration {state.iteration}, {figures}")

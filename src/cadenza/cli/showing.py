@@ -1,0 +1,93 @@
+"""Everything about one run, for ``cadenza show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cadenza.cli.context import Context, as_data
+from cadenza.cli.ending import headline, next_step
+from cadenza.cli.narrator import NO_TOOLS
+from cadenza.cli.path import Step, path_of, remarks
+from cadenza.cli.words import age, clean, duration, one_line, table, tokens
+from cadenza.clock import iso
+
+if TYPE_CHECKING:
+    from cadenza.core.state import RunState
+    from cadenza.service import Service
+
+
+def as_lines(context: Context, service: Service, run: str) -> list[str]:
+    """For a person."""
+    row = service.row(run)
+    state = service.state(row.id)
+    requests = service.inbox(run=row.id)
+    lines = [f"run {row.id}: {headline(row.status, row.reason, row.message)}"]
+    lines += [f"  {name:<10} {value}" for name, value in _facts(service, row, state) if value]
+    lines += ["", *_path(path_of(service.journal.events(row.id)))]
+    further = next_step(context, service, row, requests)
+    return [*lines, "", *further] if further else lines
+
+
+def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]:
+    started, piece = state.run, service.piece(row.id)
+    now = service.journal.now()
+    folder = str(Path(started.cwd) / state.folder) if state.folder else ""
+    provider = started.provider or "as each movement says"
+    return [
+        ("piece", f"{started.name}, {piece.dialect} dialect, {started.piece[:12]}"),
+        ("task", one_line(service.text(started.task), 200)),
+        ("permission", f"{started.permission} ({NO_TOOLS})"),
+        ("provider", provider + (f", model {started.model}" if started.model else "")),
+        ("directory", started.cwd),
+        ("folder", folder),
+        ("reports", ", ".join(state.reports)),
+        ("begun", f"{iso(row.created_at)}, {age(now - row.created_at)} ago, by {row.actor}"),
+        ("iteration", f"{state.iteration} of at most {state.limit}"),
+        ("usage", tokens(row.input_tokens, row.output_tokens, row.cached_tokens)),
+    ]
+
+
+def _path(steps: list[Step]) -> list[str]:
+    heads = ("VISIT", "MOVEMENT", "ITERATION", "TIME", "TOKENS", "NEXT", "HOW")
+    rows = table(heads, [_row(step) for step in steps], indent="  ")
+    lines = rows[:1]
+    for line, step in zip(rows[1:], steps, strict=True):
+        lines.append(line)
+        lines += [f"         - {one_line(remark, 200)}" for remark in remarks(step)]
+    return lines
+
+
+def _row(step: Step) -> tuple[str, ...]:
+    took = "..." if step.ended_at is None else duration(step.ended_at - step.started_at)
+    if step.kind is None:
+        how, target = "goes on", "-"
+    elif step.kind in ("rule", "again"):
+        how = f"{step.label} ({step.method})"
+        target = step.movement if step.kind == "again" else step.next or "-"
+        how += ", answered by a person" if step.kind == "again" else ""
+    else:
+        how = "no rule matched" if step.kind == "no_match" else f"{step.kind}: {step.message}"
+        target = "-"
+    used = f"{step.usage.input + step.usage.output:,}"
+    return str(step.visit), step.movement, str(step.iteration), took, used, target, clean(how)
+
+
+def as_json(service: Service, run: str) -> dict[str, Any]:
+    """For a program: the row, how the run began, its path, its open questions with their texts."""
+    row = service.row(run)
+    state = service.state(row.id)
+    piece = service.piece(row.id)
+    requests = service.inbox(run=row.id)
+    return {
+        "run": as_data(row),
+        "piece": {"name": piece.name, "hash": piece.hash, "dialect": piece.dialect},
+        "task": service.text(state.run.task),
+        "started": as_data(state.run),
+        "folder": state.folder,
+        "reports": list(state.reports),
+        "limit": state.limit,
+        "output": None if state.previous is None else service.text(state.previous),
+        "path": as_data(path_of(service.journal.events(row.id))),
+        "requests": [{**as_data(item), "text": service.text(item.question)} for item in requests],
+    }

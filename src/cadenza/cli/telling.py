@@ -1,0 +1,80 @@
+"""One event as one line, for ``cadenza events``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cadenza.cli.narrator import lane_words, way
+from cadenza.cli.words import one_line, tokens
+from cadenza.clock import iso
+from cadenza.core import events as ev
+from cadenza.core.demands import AskPerson, CallModel, Host
+from cadenza.core.outcomes import Answered, Failed, Replied, Unknown
+
+
+def told(recorded: ev.Recorded) -> str:
+    """``   4  2026-01-31T09:05:00.250Z  demand.resolved  …``."""
+    event = recorded.event
+    name = str(type(event).__struct_config__.tag)
+    words = one_line(_words(event), 300)
+    by = "" if recorded.actor == "engine" else f"by {recorded.actor}"
+    tail = "; ".join(part for part in (words, by) if part)
+    return f"{recorded.seq:>4}  {iso(recorded.at)}  {name:<21} {tail}".rstrip()
+
+
+def _words(event: Any) -> str:
+    teller = _TELLERS.get(type(event))
+    return teller(event) if teller is not None else ""
+
+
+def _issued(event: ev.DemandIssued) -> str:
+    demand = event.demand
+    if isinstance(demand, CallModel):
+        what = f"model for {demand.persona}: {demand.purpose}"
+    elif isinstance(demand, Host):
+        what = demand.op
+    else:
+        what = f"question ({demand.reason})" if isinstance(demand, AskPerson) else f"tool {demand.name}"
+    return f"{event.id} {event.key}: {what}"
+
+
+def _resolved(event: ev.DemandResolved) -> str:
+    outcome = event.outcome
+    if isinstance(outcome, Replied):
+        usage = outcome.usage
+        words = f"replied, {tokens(usage.input, usage.output, usage.cached)}"
+    elif isinstance(outcome, Failed):
+        words = f"failed ({outcome.code}): {outcome.message}"
+    elif isinstance(outcome, Unknown):
+        words = f"unknown: {outcome.message}"
+    elif isinstance(outcome, Answered):
+        words = f"answered: {outcome.value}"
+    else:
+        words = type(outcome).__name__.lower()
+    return f"{event.id} {words}"
+
+
+def _visit_ended(event: ev.VisitEnded) -> str:
+    lanes = "".join(f"; {lane.name}: {lane_words(lane)}" for lane in event.signal.lanes)
+    return f"{way(event.signal)}{lanes}"
+
+
+_TELLERS: dict[type, Any] = {
+    ev.RunStarted: lambda e: f"{e.name}, permission {e.permission}",
+    ev.VisitStarted: lambda e: f"{e.movement}, iteration {e.iteration}, {e.cause}",
+    ev.DemandIssued: _issued,
+    ev.DemandStarted: lambda e: e.id,
+    ev.DemandRetried: lambda e: f"{e.id} try {e.attempt} failed ({e.code}): {e.message}; again in {e.wait} s",
+    ev.DemandResolved: _resolved,
+    ev.RequestOpened: lambda e: f"{e.id} {e.movement} asks ({e.reason})",
+    ev.RequestDecided: lambda e: f"{e.id} {e.value}",
+    ev.RequestClosed: lambda e: f"{e.id} {e.reason}",
+    ev.ReportSaved: lambda e: e.name,
+    ev.VisitEnded: _visit_ended,
+    ev.Warned: lambda e: f"{e.code}: {e.message}",
+    ev.CancelRequested: lambda e: e.reason,
+    ev.ResumeRequested: lambda e: "restart the visit" if e.restart_visit else "",
+    ev.RetryRequested: lambda e: f"at {e.movement}" if e.movement else "where it ended",
+    ev.RunHeld: lambda e: f"{e.reason}: {e.message}",
+    ev.RunEnded: lambda e: f"{e.status} ({e.reason}): {e.message}",
+}
