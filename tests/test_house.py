@@ -24,7 +24,8 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"providers", "tools", "host", "journal"}),
     frozenset({"worker"}),
     frozenset({"service", "preview"}),
-    frozenset({"cli", "mcp", "web", "engine", "__init__"}),
+    frozenset({"cli", "mcp", "web", "engine"}),
+    frozenset({"__init__", "__main__"}),
 )
 """From the ground up. A room may import the floors below its own, and itself."""
 
@@ -37,7 +38,6 @@ NEIGHBOURS = frozenset(
         ("cli", "engine"),
         ("mcp", "engine"),
         ("web", "engine"),
-        ("__init__", "engine"),
     }
 )
 """The few rooms that may look at another one on their own floor: (who, whom)."""
@@ -88,7 +88,8 @@ def _modules(node: ast.AST, path: Path) -> list[str]:
             package = ("cadenza", *path.relative_to(SOURCE).parts[: -node.level])
             module = ".".join((*package, module)).rstrip(".")
         if module == "cadenza":
-            return [f"cadenza.{alias.name}" if _is_room(alias.name) else module for alias in node.names]
+            names = [alias.name for alias in node.names if alias.name != "__version__"]
+            return [f"cadenza.{name}" if _is_room(name) else module for name in names]
         return [module]
     return []
 

@@ -19,7 +19,7 @@ from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.loops import window
 from cadenza.core.state import RunState, fold_recorded
-from cadenza.errors import Conflict, InputRefused, NotFound
+from cadenza.errors import Conflict, InputRefused, NotFound, UsageError
 from cadenza.ids import new_run_id, new_seed, text_hash
 from cadenza.journal.store import Decision, Journal, RequestRow, RunRow
 from cadenza.piece.find import load_piece
@@ -33,7 +33,8 @@ MAX_TASK_BYTES = 1024 * 1024
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is to be played. ``provider`` and ``model`` win over what the piece names.
 
-    ``provider`` is ``openai``, ``scripted:PATH`` or a plug-in's name.
+    ``provider`` is ``openai``, ``scripted:PATH`` or a plug-in's name. ``max_movements`` replaces the
+    piece's own.
     """
 
     cwd: Path | None = None
@@ -41,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     permission: PermissionMode = "default"
     provider: str | None = None
     model: str | None = None
+    max_movements: int | None = None
     workspace: str = "default"
 
 
@@ -74,10 +76,13 @@ class Service:
         Raises:
             NotFound, PieceError: the piece is not there, or cannot be played.
             InputRefused: the task is empty, too long, or no storable text.
+            UsageError: an option cannot be.
             JournalError: the run could not be recorded; then there is none.
         """
         options = options or Options()
         check_text(task, "the task")
+        if options.max_movements is not None and options.max_movements < 1:
+            raise UsageError(f"max_movements is {options.max_movements}", hint="give a number above 0")
         cwd = (options.cwd or Path.cwd()).resolve()
         if not cwd.is_dir():
             raise NotFound(f"the working directory {cwd} is not there", hint="make it, or give another --cwd")
@@ -103,7 +108,7 @@ class Service:
             provider=options.provider,
             model=options.model,
             history=window(piece.loop_monitors),
-            limit=piece.max_movements,
+            limit=options.max_movements or piece.max_movements,
         )
 
     def answer(self, request: str, value: Any) -> Decision:

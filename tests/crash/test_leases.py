@@ -145,7 +145,7 @@ def until_the_write(journal: Journal, lab: Path, where: str) -> None:
     """A worker dies after the write was issued (b), or after it was started (c)."""
     found: list[Point] = []
     Driver(full(), MemoryJournal(), lab / "rehearsal", at_point=found.append).play()
-    write = next(point.demands[0] for point in found if point.once)
+    write = next(point.demands[0] for point in found if point.started)
 
     def at_point(point: Point) -> None:
         if point.where == where and write in point.demands:

@@ -43,7 +43,7 @@ def test_killed_at_every_point_and_resumed_it_is_the_same_run(name: str, journal
 def sampled(points: Sequence[Point]) -> list[int]:
     """About thirty points, spread evenly, and every one where an unrepeatable effect is under way."""
     step = max(1, len(points) // SAMPLES)
-    once = [number for number, point in enumerate(points) if point.once]
+    once = [number for number, point in enumerate(points) if point.started]
     return sorted({*range(0, len(points), step), *once})
 
 
@@ -75,8 +75,8 @@ def test_the_full_scenario_meets_everything_that_can_happen(lab: Path) -> None:
 
 def test_the_unknown_outcome_is_told_to_what_comes_next(lab: Path) -> None:
     laboratory = Laboratory(full(), memory_journals(), lab)
-    write = next(point for point in laboratory.points() if point.once)
-    got = laboratory.whole(lost=write.demands[0])
+    write = next(point for point in laboratory.points() if point.started)
+    got = laboratory.whole(lost=write.started)
     assert b'"is":"unknown"' in got.journal
     assert b'"label":"unsure"' in got.journal
     assert difference(got.journal, laboratory.whole().journal)

@@ -154,7 +154,7 @@ def test_a_started_write_that_finds_other_code_is_held_and_told_of(lab: Path) ->
     scenario = full()
 
     def at_point(point: Point) -> None:
-        if point.where == "c" and point.once:
+        if point.where == "c" and point.started:
             raise Killed(str(point))
 
     with pytest.raises(Killed):

@@ -11,7 +11,7 @@ from cadenza.core.signals import EndStatus, Signal
 from cadenza.core.state import RunState, apply, fold_recorded
 from cadenza.ids import text_hash
 from cadenza.journal.holders import this_process
-from cadenza.journal.store import Commit, Decision, Journal, Lease
+from cadenza.journal.store import Commit, Decision, Holder, Journal, Lease
 
 T0 = 1_700_000_000.0
 
@@ -90,8 +90,8 @@ class ByHand:
         self.journal.create(self.run, events, self.state, self.take_texts(), at=self.at, actor="user")
         return self
 
-    def claim(self) -> ByHand:
-        self.lease = self.journal.claim(this_process(self.worker), run=self.run)
+    def claim(self, holder: Holder | None = None) -> ByHand:
+        self.lease = self.journal.claim(holder or this_process(self.worker), run=self.run)
         assert self.lease is not None
         return self
 

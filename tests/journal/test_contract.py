@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests.journal.by_hand import T0, ByHand, first_demand, folded
 
 from cadenza.core import events as ev
 from cadenza.core.demands import Message
@@ -24,6 +23,7 @@ from cadenza.errors import (
 from cadenza.ids import text_hash
 from cadenza.journal.holders import this_process
 from cadenza.journal.store import Commit, Holder, Journal
+from tests.journal.by_hand import T0, ByHand, first_demand, folded
 
 MakeJournal = Callable[..., Journal]
 

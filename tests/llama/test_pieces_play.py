@@ -25,10 +25,10 @@ ENDS = {"complete", "rule", "rule_no_match", "max_movements"}
 
 async def play(llama: str, piece: str, language: Language, cwd: Path) -> tuple[RunResult, Engine]:
     """Play a piece to its end, answering whatever it asks."""
-    settings = msgspec.structs.replace(Settings.from_environment(), max_tokens=160)
+    settings = msgspec.structs.replace(Settings.from_environment(), max_tokens=64)
     provider = OpenAIProvider(model="local", base_url=f"{llama}/v1", api_key="none")
     engine = Engine(":memory:", provider=provider, settings=settings)
-    run = await engine.start(piece, "Write a haiku about a river.", cwd=cwd, language=language)
+    run = await engine.start(piece, "Write a haiku about a river.", cwd=cwd, language=language, max_movements=5)
     result = await run.result()
     for _ in range(20):
         if result.status != "waiting_human":

@@ -1,6 +1,7 @@
-"""The typer application: the global options, and every command in the order of the help."""
+"""The typer application: the global options, and every command in the order of the help.
 
-from __future__ import annotations
+Here and in the files of the commands annotations are not postponed: typer would compile each of them again.
+"""
 
 from pathlib import Path
 from typing import Annotated

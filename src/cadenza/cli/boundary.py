@@ -26,8 +26,10 @@ class Guarded(TyperGroup):
             raise typer.Exit(error.exit_code) from None
         except (KeyboardInterrupt, typer.Abort):
             raise typer.Exit(INTERRUPTED) from None
+        except typer.Exit as error:
+            raise typer.Exit(error.exit_code or int(out.failed)) from None
         except Exception as error:
-            if isinstance(error, typer.Exit) or hasattr(error, "show"):  # typer's own, usage errors too
+            if hasattr(error, "show"):  # typer's own usage errors
                 raise
             raise typer.Exit(unexpected(error)) from None
         if out.failed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +61,8 @@ class Context:
 
     def command(self, *words: str) -> str:
         """The command line that does ``words`` on the same journal."""
+        import shlex
+
         told = [] if self.journal is None else ["--journal", os.path.abspath(self.journal)]
         return shlex.join(["cadenza", *told, *words])
 

@@ -1,7 +1,5 @@
 """``demo``: plays plan-build-review from a script, on a real project, without any key."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -42,7 +42,7 @@ def headline(status: str, reason: str | None, message: str | None) -> str:
     """``aborted (rule_no_match): …``; the message may have several lines."""
     status = {"waiting_human": "waiting for a person"}.get(status, status)
     told = f" ({reason})" if reason and reason not in (status, "complete") else ""
-    words = f": {clean(message)}" if message else ""
+    words = f": {clean(message)}".replace("\n", "\n  ") if message else ""
     return f"{status}{told}{words}"
 
 
@@ -54,8 +54,8 @@ def _places(run: str, state: RunState) -> list[str]:
     log = folder / "logs" / f"{run}.jsonl"
     lines = []
     if state.reports:
-        names = ", ".join(state.reports)
-        lines.append(f"  reports  {folder / 'reports'}: {names}")
+        lines.append(f"  reports  {', '.join(state.reports)}")
+        lines.append(f"           in {folder / 'reports'}")
     if log.exists():
         lines.append(f"  log      {log}")
     return lines

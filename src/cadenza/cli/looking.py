@@ -1,7 +1,5 @@
 """``runs``, ``show``, ``events`` and ``report``: the commands that only look."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

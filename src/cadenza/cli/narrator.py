@@ -130,7 +130,10 @@ class Narrator:
         self._finish_line(event.id)
         if isinstance(outcome, Failed | Unknown):
             prefix = "  " if speaker is None else speaker.prefix
-            self._emit(f"{prefix}! {clean(outcome.message)}", "bad")
+            first, *further = clean(outcome.message).splitlines() or [""]
+            self._emit(f"{prefix}! {first}", "bad")
+            for line in further:
+                self._emit(f"{prefix}  {line.strip()}", "bad")
         self.speakers.pop(event.id, None)
         self._closed.add(event.id)
 
@@ -194,8 +197,10 @@ def way(signal: Any) -> str:
     """Where a visit leads: ``build: the label (tag)``."""
     if signal.kind == "no_match":
         return "no rule matched"
-    if signal.kind not in ("rule", "again"):
-        return f"{signal.kind}: {one_line(signal.message or '', 200)}"
+    if signal.kind == "failed":
+        return f"failed ({signal.code})"
+    if signal.kind == "broken":
+        return f"broken: {one_line(signal.message or '', 200)}"
     target = "the same movement, with the answer" if signal.kind == "again" else signal.next
     return f"{target}: {clean(signal.label or '')} ({signal.method})"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from typing import Any, TextIO
@@ -25,6 +24,8 @@ class Output:
 
     def json(self, value: Any, *, indent: int | None = 2) -> None:
         """A value as JSON; on one line with ``indent=None``."""
+        import json
+
         separators = (",", ":") if indent is None else None
         self.line(json.dumps(value, ensure_ascii=False, indent=indent, separators=separators))
 

@@ -1,7 +1,5 @@
 """``lint``, ``pieces``, ``prompt`` and ``init``: what can be done with pieces before they are played."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,7 +1,5 @@
 """``run``, ``resume``, ``retry`` and ``cancel``: the commands that play a run here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,7 +57,7 @@ def run(
     words = read_task(task, task_file)
     options: dict[str, Any] = {"cwd": cwd, "language": lang, "permission": permission}
 
-    async def begin(engine: Engine) -> Run:
+    async def begin(engine: "Engine") -> "Run":
         return await engine.start(piece_reference(piece, cwd), words, **options)
 
     _play(ctx, begin, provider=provider, model=model, json=json, quiet=quiet)
@@ -76,7 +74,7 @@ def resume(
 ) -> None:
     """Go on with a held or interrupted run, or with one whose process was lost."""
 
-    async def begin(engine: Engine) -> Run:
+    async def begin(engine: "Engine") -> "Run":
         return await engine.resume(run, restart_visit=restart_visit)
 
     _play(ctx, begin, run=run, json=json, quiet=quiet)
@@ -93,7 +91,7 @@ def retry(
 ) -> None:
     """Reopen a run that has ended, and play it on."""
 
-    async def begin(engine: Engine) -> Run:
+    async def begin(engine: "Engine") -> "Run":
         return await engine.retry(run, movement=movement)
 
     _play(ctx, begin, run=run, json=json, quiet=quiet)
@@ -104,7 +102,7 @@ def cancel(ctx: typer.Context, run: RunId) -> None:
     from cadenza.cli.driver import Plan, play
     from cadenza.cli.views import Silent
 
-    async def begin(engine: Engine) -> Run:
+    async def begin(engine: "Engine") -> "Run":
         return await engine.cancel(run)
 
     result = play(Plan(context=Context.of(ctx), begin=begin, view=Silent, run=run))

@@ -1,7 +1,5 @@
 """``inbox`` and ``answer``: what runs ask of people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +66,7 @@ def answer(
     if not play:
         return
 
-    async def begin(engine: Engine) -> Run:
+    async def begin(engine: "Engine") -> "Run":
         return engine.play(before.id)
 
     plan = Plan(
@@ -77,7 +75,7 @@ def answer(
     raise typer.Exit(exit_code(play_run(plan)))
 
 
-def _tell(decision: Decision, say: Callable[[str], None]) -> None:
+def _tell(decision: "Decision", say: Callable[[str], None]) -> None:
     """What became of the answer.
 
     Raises:

@@ -1,7 +1,5 @@
 """``worker`` and ``doctor``: what keeps runs going, and what looks after the journal."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import AskPerson, CallModel, Host, is_repeatable
+from cadenza.core.demands import AskPerson, CallModel, Host, WaitUntil, is_repeatable
 from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.outcomes import Answered, AnyOutcome, Failed, Returned, Unknown
 from cadenza.core.performance import Issued
@@ -153,7 +153,7 @@ class Conductor:
             version=self._stage.version(enter.movement),
             lanes=tuple(lane.name for lane in self.piece.by_name[enter.movement].lanes),
             answers=enter.answers,
-            limit=state.limit + self.piece.max_movements if spent else 0,
+            limit=state.limit + state.run.limit if spent else 0,
         )
 
     def _warn_of_repetition(self, scribe: Scribe) -> None:
@@ -215,6 +215,9 @@ class Conductor:
         visit = scribe.state.visit
         assert visit is not None
         player = self._stage.player
+        for told in player.told:
+            scribe.add(ev.Warned(code=told.code, message=told.message))
+        player.told.clear()
         if player.done:
             self._stage.clear()
             return self._leave(scribe, visit, player.result)
@@ -225,7 +228,10 @@ class Conductor:
     def _issue(self, scribe: Scribe, visit: VisitState, item: Issued) -> None:
         seed = scribe.state.run.seed
         id = derive(seed, "demand", visit.started.visit, visit.started.attempt, item.key)
-        scribe.add(ev.DemandIssued(id=id, key=item.key, demand=item.demand, lane=item.lane))
+        demand = item.demand
+        if isinstance(demand, WaitUntil):
+            demand = msgspec.structs.replace(demand, until=round(scribe.now + demand.seconds, 3))
+        scribe.add(ev.DemandIssued(id=id, key=item.key, demand=demand, lane=item.lane))
         if isinstance(item.demand, AskPerson):
             scribe.add(
                 ev.RequestOpened(

@@ -34,6 +34,8 @@ class CallModel(Demand, frozen=True, tag="model", kw_only=True, omit_defaults=Tr
     """One model call: the conversation so far plus ``append``. The reply becomes its next message.
 
     A conversation is never written otherwise, so each request's messages are a prefix of the next one's.
+    ``session`` names whose conversation it becomes: a later call of the same session goes on in it.
+    ``timeout`` is in seconds; a call that takes longer has failed.
     """
 
     conversation: str
@@ -45,6 +47,8 @@ class CallModel(Demand, frozen=True, tag="model", kw_only=True, omit_defaults=Tr
     model: str | None = None
     schema: Hash | None = None
     max_tokens: int | None = None
+    session: str | None = None
+    timeout: float | None = None
 
 
 class CallTool(Demand, frozen=True, tag="tool", kw_only=True, omit_defaults=True):
@@ -73,11 +77,18 @@ class AskPerson(Demand, frozen=True, tag="ask", kw_only=True, omit_defaults=True
     schema: Hash | None = None
 
 
-AnyDemand = CallModel | CallTool | Host | AskPerson
+class WaitUntil(Demand, frozen=True, tag="wait", kw_only=True, omit_defaults=True):
+    """Nothing before ``until`` (epoch seconds). A movement gives ``seconds``; the conductor adds the time."""
+
+    seconds: float
+    until: float = 0.0
+
+
+AnyDemand = CallModel | CallTool | Host | AskPerson | WaitUntil
 
 HOST_OPS = ("open_folder", "prepare", "save_reports")
-"""``open_folder`` makes the run's folder (args: slug, stamp, name?) and returns ``{"path": …}``;
-``prepare`` writes context snapshots and reads reports; ``save_reports`` writes report files."""
+"""``open_folder`` makes the run's folder and returns ``{"path": …}``; ``prepare`` writes context snapshots
+and reads reports; ``save_reports`` writes report files."""
 
 
 def is_repeatable(demand: Demand) -> bool:

@@ -26,7 +26,7 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     """A run exists. Everything that it will ever need to know about its surroundings is here.
 
     ``history`` is how many movements back the loop monitors look, ``limit`` how many visits (judges
-    included) the run may have.
+    included) the run may have. ``interactive``: somebody is there, so ``interactive_only`` rules count.
     """
 
     piece: Hash
@@ -41,6 +41,7 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     model: str | None = None
     history: int = 0
     limit: int = 10
+    interactive: bool = False
 
 
 class VisitStarted(Event, frozen=True, tag="visit.started", kw_only=True, omit_defaults=True):

@@ -42,7 +42,14 @@ class NextOf(msgspec.Struct, frozen=True):
     children: Mapping[str, Generator[Any, Any, Any]]
 
 
-Ask = Need | Lanes | NextOf
+class Tell(msgspec.Struct, frozen=True):
+    """Something a person should see; the generator goes on at once. ``code`` is for machines."""
+
+    code: str
+    message: str
+
+
+Ask = Need | Lanes | NextOf | Tell
 Performance = Generator[Ask, Any, T]
 
 
@@ -73,6 +80,8 @@ class Player(msgspec.Struct):
 
     root: Any
     open: dict[str, Any] = {}
+    keys: set[str] = set()
+    told: list[Tell] = []
     fed: int = 0
     last: str = ""
     done: bool = False
@@ -124,6 +133,10 @@ class Player(msgspec.Struct):
             if isinstance(ask, Need):
                 self._open(node, ask, issued)
                 return
+            if isinstance(ask, Tell):
+                self.told.append(ask)
+                value = None
+                continue
             value = self._branch(node, ask, issued)
             if value is None:
                 node.waiting = ask
@@ -131,8 +144,9 @@ class Player(msgspec.Struct):
 
     def _open(self, node: _Node, ask: Need, issued: list[Issued]) -> None:
         key = "/".join((*(part.replace("/", "%2F") for part in node.path), ask.key))
-        if key in self.open:
+        if key in self.keys:
             raise ValueError(f"the key {key!r} is asked for twice in one visit")
+        self.keys.add(key)
         node.waiting = ask
         self.open[key] = node
         issued.append(Issued(key, "/".join(node.path), ask.demand))

@@ -83,6 +83,7 @@ class Stage:
         if asked != recorded:
             raise CodeChanged(f"{where} waits for {_names(recorded)}; this version asks for {_names(asked)}")
         self.book.new.clear()
+        player.told.clear()
         return player
 
     def _play(self, state: RunState) -> Player:

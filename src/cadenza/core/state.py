@@ -12,10 +12,14 @@ from typing import Any
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import AnyDemand, CallModel, Host, waits_for
+from cadenza.core.demands import AnyDemand, CallModel, Host, WaitUntil, waits_for
 from cadenza.core.outcomes import AnyOutcome, Replied, Returned, Usage
 from cadenza.core.signals import Status
 from cadenza.ids import Hash
+
+
+USER_INPUTS = 100
+"""How many answers of people a run remembers (TAKT's command-line engine, main loop)."""
 
 
 class OpenDemand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,10 +58,12 @@ class QueuedInput(msgspec.Struct, frozen=True):
 
 
 class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The visit that is going on: how it began, and the outcomes that it was given, in their order."""
+    """The visit that is going on: how it began, the outcomes that it was given, in their order, and the
+    sessions that there were when it began."""
 
     started: ev.VisitStarted
     outcomes: dict[str, AnyOutcome] = {}
+    sessions: dict[str, str] = {}
 
 
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -83,6 +89,8 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     ended: ev.RunEnded | None = None
     usage: Usage = Usage()
     calls: dict[str, int] = {}
+    sessions: dict[str, str] = {}
+    user_inputs: tuple[Hash, ...] = ()
 
     def copy(self) -> RunState:
         """A state that can be changed without changing this one."""
@@ -175,7 +183,7 @@ def _run_started(state: RunState, event: ev.RunStarted, actor: str) -> None:
 
 
 def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
-    state.visit = VisitState(started=event)
+    state.visit = VisitState(started=event, sessions=state.sessions)
     state.open, state.requests = {}, {}
     state.limit = event.limit or state.limit
     if event.cause == "retry":
@@ -199,7 +207,12 @@ def _demand_issued(state: RunState, event: ev.DemandIssued, actor: str) -> None:
         earlier = state.calls
         key = "\t".join((demand.movement, demand.persona, demand.purpose))
         state.calls = {**earlier, key: earlier.get(key, 0) + 1}
-    opened = OpenDemand(id=event.id, key=event.key, demand=demand, lane=event.lane, earlier=earlier)
+        if demand.session is not None:
+            state.sessions = {**state.sessions, demand.session: demand.conversation}
+    due = demand.until if isinstance(demand, WaitUntil) else 0.0
+    opened = OpenDemand(
+        id=event.id, key=event.key, demand=demand, lane=event.lane, earlier=earlier, not_before=due
+    )
     state.open = {**state.open, event.id: opened}
 
 
@@ -269,6 +282,8 @@ def _visit_ended(state: RunState, event: ev.VisitEnded, actor: str) -> None:
     state.open, state.requests = {}, {}
     if signal.output is not None:
         state.previous = signal.output
+    if signal.answer is not None:
+        state.user_inputs = (*state.user_inputs, signal.answer)[-USER_INPUTS:]
     if signal.judged is not None:
         judge = signal.judged.name
         state.iteration += 1

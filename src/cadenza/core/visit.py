@@ -60,6 +60,11 @@ class Visit:
         self.counts = state.counts
         self.history = state.history
         self.previous: Hash | None = state.previous
+        self.sessions = state.visit.sessions
+        self.user_inputs = state.user_inputs
+        self.prefix = ""
+        self.timeout: float | None = None
+        self.cycle_count: int | None = None
         self.folder: str | None = state.folder
 
     @property
@@ -93,21 +98,19 @@ class Visit:
         return self.book.put(text)
 
     def need(self, key: str, demand: AnyDemand) -> Need:
-        """A demand to yield."""
-        return Need(key, demand)
+        """A demand to yield. ``prefix`` keeps the keys of a second round apart from those of the first."""
+        return Need(self.prefix + key, demand)
 
     def host(self, key: str, op: str, **args: object) -> Need:
         """A host operation to yield."""
-        return Need(key, Host(op=op, args=args))
+        return self.need(key, Host(op=op, args=args))
 
     def call(self, key: str, prompt: str, *, purpose: str = "perform", schema: Hash | None = None) -> Need:
         """A model call that opens a conversation with one user message (TAKT engine: every visit of
         ``phases: single`` starts anew)."""
         judge = purpose == "rules"
         demand = CallModel(
-            conversation=derive(
-                self.run.seed, "conversation", self.started.visit, self.started.attempt, self.lane, key
-            ),
+            conversation=self.conversation(key),
             append=(Message("user", self.put(prompt)),),
             movement=self.movement.name,
             persona="conductor" if judge else self.movement.performer,
@@ -117,4 +120,10 @@ class Visit:
             schema=schema,
             max_tokens=JUDGE_TOKENS if judge else None,
         )
-        return Need(key, demand)
+        return self.need(key, demand)
+
+    def conversation(self, key: str) -> str:
+        """The id of the conversation that the demand ``key`` opens."""
+        started = self.started
+        place = (started.visit, started.attempt, self.lane, self.prefix + key)
+        return derive(self.run.seed, "conversation", *place)

@@ -44,6 +44,7 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         _make_folder(path)
+        _check_header(path)
         with self._translated():
             self._writer = self._open_writer()
             self._reader = self._connect()
@@ -61,7 +62,9 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
         except BaseException as error:
             self._writing.release()
-            raise translated(error, self.path) from error
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
+            raise
         return connection
 
     def commit(self, connection: sqlite3.Connection) -> None:
@@ -70,7 +73,9 @@ class Database:
             connection.execute("COMMIT")
         except BaseException as error:
             self._roll_back(connection)
-            raise translated(error, self.path) from error
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
+            raise
         finally:
             self._writing.release()
 
@@ -193,7 +198,7 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except BaseException as error:
+        except (sqlite3.Error, UnicodeEncodeError) as error:
             raise translated(error, self.path) from error
 
 
@@ -278,6 +283,22 @@ def _make_folder(path: str) -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise JournalFull(said, hint="Free some space and try again.") from error
         raise JournalReadOnly(said, hint=_WRITABLE) from error
+
+
+def _check_header(path: str) -> None:
+    """SQLite takes a file of a few bytes for an empty one and would write over it; this does not."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(16)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise JournalReadOnly(f"The journal {path!r} cannot be opened ({error}).", hint=_WRITABLE) from error
+    if start and start != b"SQLite format 3\0":
+        raise JournalCorrupt(
+            f"{path} is damaged, or is not a journal.",
+            hint="Name another file with --journal; it was not changed.",
+        )
 
 
 def _until_free(connection: sqlite3.Connection, statement: str, timeout: float) -> None:

@@ -32,22 +32,27 @@ def _damage(connection: sqlite3.Connection) -> Iterator[Problem]:
 
 def _wrong_rows(connection: sqlite3.Connection) -> Iterator[Problem]:
     known: set[Hash] = set()
-    for hash, body in connection.execute(_SQL["all_texts"]):
-        known.add(hash)
-        yield from doctor.wrong_texts([(hash, body)])
-    requests = messages = 0
+    try:
+        for hash, body in connection.execute(_SQL["all_texts"]):
+            known.add(hash)
+            yield from doctor.wrong_texts([(hash, body)])
+    except sqlite3.Error as error:
+        yield Problem(run=None, what=f"a text cannot be read: {error}")
+    requests = messages = unreadable = 0
     for ref, run in connection.execute(_SQL["all_runs"]).fetchall():
         try:
             recorded = sqlite_rows.events(connection, ref, run, 0)
             told = doctor.tell(run, recorded)
             yield from doctor.differences(told, _stored(connection, ref, told, recorded))
-        except JournalError as error:
-            yield Problem(run=run, what=error.message)
+        except (JournalError, sqlite3.Error) as error:
+            yield Problem(run=run, what=getattr(error, "message", str(error)))
+            unreadable += 1
             continue
         yield from doctor.missing_texts(run, recorded, known)
         requests, messages = requests + len(told.requests), messages + len(told.messages)
-    yield from _strays(connection, "requests", requests)
-    yield from _strays(connection, "messages", messages)
+    if not unreadable:
+        yield from _strays(connection, "requests", requests)
+        yield from _strays(connection, "messages", messages)
 
 
 def _strays(connection: sqlite3.Connection, what: str, told: int) -> Iterator[Problem]:

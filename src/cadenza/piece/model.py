@@ -85,6 +85,52 @@ class LoopMonitor(Model):
         return "_loop_judge_" + "_".join(self.cycle)
 
 
+class CommandGate(Model):
+    """A command that must succeed before a movement is over (TAKT's command-line engine, quality gates).
+
+    ``cwd`` is relative to the run's working directory; ``timeout`` is in seconds.
+    """
+
+    command: str
+    name: str | None = None
+    cwd: str | None = None
+    timeout: float = 600.0
+
+
+class TeamLeader(Model):
+    """A movement whose agent splits the task into parts, which other agents work off.
+
+    ``max_parts`` (1 to 3) are worked on at once; more are asked for when no more than ``refill_threshold``
+    wait. ``timeout`` is in seconds per part.
+    """
+
+    max_parts: int = 3
+    refill_threshold: int = 0
+    timeout: float = 600.0
+    part_persona: Facet | None = None
+    part_persona_name: str | None = None
+    part_edit: bool | None = None
+    part_allowed_tools: tuple[str, ...] | None = None
+    part_permission_mode: Literal["readonly", "edit", "full"] | None = None
+
+
+class Arpeggio(Model):
+    """A movement that plays one prompt over the rows of a table, batch by batch.
+
+    ``source`` (a CSV file) and ``output`` are paths as the piece gives them, made absolute beside it;
+    ``template`` is the whole prompt. ``retry_delay`` is in seconds.
+    """
+
+    source: str
+    template: Hash
+    batch_size: int = 1
+    concurrency: int = 1
+    separator: str = "\n"
+    max_retries: int = 2
+    retry_delay: float = 1.0
+    output: str | None = None
+
+
 class Movement(Model):
     """One part of a piece: who performs it, with which words, and where it can lead."""
 
@@ -107,6 +153,9 @@ class Movement(Model):
     allowed_tools: tuple[str, ...] | None = None
     required_permission_mode: Literal["readonly", "edit", "full"] | None = None
     quality_gates: tuple[str, ...] = ()
+    command_gates: tuple[CommandGate, ...] = ()
+    team_leader: TeamLeader | None = None
+    arpeggio: Arpeggio | None = None
 
     @property
     def performer(self) -> str:

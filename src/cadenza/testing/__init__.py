@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from cadenza.journal.memory import MemoryJournal as MemoryJournal
     from cadenza.providers.models.scripted import Script as Script
     from cadenza.providers.models.scripted import ScriptedProvider as ScriptedProvider
-    from cadenza.testing.canonical import canonical as canonical
-    from cadenza.testing.canonical import difference as difference
     from cadenza.testing.clocks import T0 as T0
     from cadenza.testing.clocks import FrozenClock as FrozenClock
     from cadenza.testing.clocks import fixed_seed as fixed_seed
+    from cadenza.testing.comparing import canonical as canonical
+    from cadenza.testing.comparing import difference as difference
     from cadenza.testing.driver import Driver as Driver
     from cadenza.testing.driver import Killed as Killed
     from cadenza.testing.driver import Point as Point
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "cadenza.journal.memory": ("MemoryJournal",),
     "cadenza.providers.models.scripted": ("Script", "ScriptedProvider"),
-    "cadenza.testing.canonical": ("canonical", "difference"),
+    "cadenza.testing.comparing": ("canonical", "difference"),
     "cadenza.testing.clocks": ("T0", "FrozenClock", "fixed_seed"),
     "cadenza.testing.driver": ("Driver", "Killed", "Point"),
     "cadenza.testing.journals": ("JournalFactory", "memory_journals", "sqlite_journals"),

@@ -22,8 +22,8 @@ from cadenza.journal.holders import this_process
 from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease
 from cadenza.piece.model import Piece
 from cadenza.providers.models.scripted import ScriptedProvider
-from cadenza.testing.canonical import Interruptions
 from cadenza.testing.clocks import T0, fixed_seed
+from cadenza.testing.comparing import Interruptions
 from cadenza.testing.ledger import Ledger
 from cadenza.testing.scenario import Answer, Interrupt, Scenario
 from cadenza.worker.meeting import Meeting, Met
@@ -42,13 +42,14 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
     ``where``: ``a`` before a commit, ``b`` after it, ``c`` after ``started`` and before the effect, ``d``
     after the effect and before its outcome's commit. ``demands`` are those that the commit issues (a, b),
-    or the one that is met (c, d). ``once``: it must not be met twice.
+    or the one that is met (c, d). ``started``: the demand that must not be met twice and is under way here,
+    so that its outcome is unknown to whoever comes next.
     """
 
     where: Literal["a", "b", "c", "d"]
     demands: tuple[str, ...] = ()
     seq: int = 0
-    once: bool = False
+    started: str | None = None
 
     def __str__(self) -> str:
         return f"({self.where}) at event {self.seq} of {', '.join(self.demands) or 'no demand'}"
@@ -211,10 +212,10 @@ class Driver:
         if opened.id in self._lost:
             self._resolve(opened, Unknown(message=LOST))
             return
-        self._reach("c", (opened.id,), once=once)
+        self._reach("c", (opened.id,))
         self.ledger.note(opened.id, once=once)
         met = runner.run(self._meeting.meet(self.scenario.run, self.state, opened, self._texts))
-        self._reach("d", (opened.id,), once=once)
+        self._reach("d", (opened.id,))
         self._texts.add(met.texts)
         self._resolve(opened, met.outcome, met)
 
@@ -265,11 +266,12 @@ class Driver:
                 self._reach("b", issued)  # after `started` it is (c)
             return
 
-    def _reach(
-        self, where: Literal["a", "b", "c", "d"], demands: tuple[str, ...], *, once: bool = False
-    ) -> None:
-        if self._at_point is not None:
-            self._at_point(Point(where=where, demands=demands, seq=self.state.seq, once=once))
+    def _reach(self, where: Literal["a", "b", "c", "d"], demands: tuple[str, ...]) -> None:
+        if self._at_point is None:
+            return
+        opened = self.state.open.values()
+        started = next((d.id for d in opened if d.started and not is_repeatable(d.demand)), None)
+        self._at_point(Point(where=where, demands=demands, seq=self.state.seq, started=started))
 
     # What others append.
 

@@ -16,8 +16,8 @@ import msgspec
 
 from cadenza.core.state import RunState, fold_recorded
 from cadenza.journal.store import LEASE_SECONDS, Journal
-from cadenza.testing.canonical import canonical, difference
 from cadenza.testing.clocks import FrozenClock
+from cadenza.testing.comparing import canonical, difference
 from cadenza.testing.driver import Driver, Killed, Point
 from cadenza.testing.journals import JournalFactory
 from cadenza.testing.ledger import Ledger
@@ -123,8 +123,7 @@ class Laboratory:
             AssertionError: it says at which point, and the first event that differs.
         """
         got = self.killed_at(number)
-        lost = point.demands[0] if point.once and point.where in "cd" else None
-        wanted = self.whole(lost)
+        wanted = self.whole(point.started)
         at = f"{self.scenario.name}: killed {point}"
         assert not got.repeated, f"{at}: met twice: {got.repeated}"
         assert got.journal == wanted.journal, f"{at}: {difference(wanted.journal, got.journal)}"
@@ -153,10 +152,10 @@ def crash_matrix(
 ) -> int:
     """Kill a scenario at every point (or at those whose numbers ``sample`` gives); how many there were.
 
-    The oracle, for each point: at ``a`` and ``b``, and at ``c`` and ``d`` of a repeatable demand, the
-    canonical journal equals the undisturbed one byte for byte; at ``c`` and ``d`` of one that must not be
-    repeated it equals the undisturbed journal in which that outcome is ``unknown``. No such demand stands
-    in the ledger twice; the journal verifies; its events are its snapshot and tail.
+    The oracle, for each point: the canonical journal equals the undisturbed one byte for byte; while a
+    demand that must not be repeated is under way (its ``c`` and ``d``, and ``a`` of the commit that records
+    its outcome) it equals the undisturbed journal in which that outcome is ``unknown``. No such demand
+    stands in the ledger twice; the journal verifies; its events are its snapshot and tail.
 
     Args:
         folder: for the journal, the workspace and the ledger; it is emptied again and again.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host
+from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host, WaitUntil
 from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned
 from cadenza.core.state import OpenDemand, RunState
 from cadenza.errors import CadenzaError, HostError, ProviderError
@@ -76,6 +76,8 @@ class Meeting:
             return await asyncio.to_thread(self._meet_host, run, state, demand, texts)
         if isinstance(demand, CallTool):
             return await self._tool(run, opened, demand)
+        if isinstance(demand, WaitUntil):
+            return Met(Returned())
         assert isinstance(demand, AskPerson)
         raise ValueError("a question to a person is answered through the journal, not by a worker")
 
@@ -83,7 +85,10 @@ class Meeting:
         try:
             provider = self._models(demand.provider)
             request = self._request(opened, demand, texts)
-            reply = await provider.complete(request, lambda text: self._stream(run, opened, text))
+            async with asyncio.timeout(demand.timeout):
+                reply = await provider.complete(request, lambda text: self._stream(run, opened, text))
+        except TimeoutError:
+            return Met(Failed(code="timeout", message=f"no answer within {demand.timeout:g} seconds"))
         except ProviderError as error:
             return Met(
                 Failed(

@@ -6,6 +6,7 @@ from cadenza.core.aggregates import holds
 from cadenza.core.movements.monitoring import watch_loops
 from cadenza.core.movements.playing import Played, play
 from cadenza.core.movements.ruling import Matched, ask_judge, conclude, match_rules
+from cadenza.core.movements.three.parallel import perform_parallel_three
 from cadenza.core.performance import Lanes, Performance
 from cadenza.core.signals import LaneResult, Signal
 from cadenza.core.visit import Visit
@@ -15,6 +16,8 @@ from cadenza.ids import Hash
 def perform_parallel(visit: Visit) -> Performance[Signal]:
     """All lanes at once; loop monitors; each lane's own rules; then the parent's (TAKT engine, parallel
     movement). A lane that fails has no label; when all fail, so does the movement."""
+    if visit.piece.phases == "three":
+        return (yield from perform_parallel_three(visit))
     branches = [visit.branch(lane) for lane in visit.movement.lanes]
     played: list[Played] = yield Lanes({b.movement.name: play(b) for b in branches})
     if all(p.output is None for p in played):

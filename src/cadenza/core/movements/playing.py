@@ -27,8 +27,8 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
 def play(visit: Visit, *, cycle_count: int | None = None) -> Performance[Played]:
     """One turn of the movement's agent, in a new conversation, with its reports saved."""
-    reports = yield from prepare(visit)
-    prompt = compose(prompt_of(visit, reports, cycle_count=cycle_count))
+    prepared = yield from prepare(visit)
+    prompt = compose(prompt_of(visit, prepared.reports, cycle_count=cycle_count))
     purpose = "perform" if cycle_count is None else "loop-judge"
     outcome: AnyOutcome = yield visit.call("perform", prompt, purpose=purpose)
     if not isinstance(outcome, Replied):
@@ -48,10 +48,18 @@ def failure(outcome: AnyOutcome) -> Played:
     return Played(code="movement_cancelled", error="the call was cancelled")
 
 
-def prepare(visit: Visit) -> Performance[dict[str, str | None]]:
+class Prepared(msgspec.Struct, frozen=True):
+    """The reports that a prompt quotes (None: not written yet), and where what it is made of was kept:
+    paths by ``knowledge``, ``policy`` and ``previous``."""
+
+    reports: dict[str, str | None] = {}
+    snapshots: dict[str, str] = {}
+
+
+def prepare(visit: Visit) -> Performance[Prepared]:
     """Snapshot what the prompt is made of into the run's folder; read the reports that it quotes."""
     if not visit.folder:
-        return {}
+        return Prepared()
     movement = visit.movement
     template = visit.text(movement.instruction) if movement.instruction else ""
     outcome: Any = yield visit.host(
@@ -68,7 +76,8 @@ def prepare(visit: Visit) -> Performance[dict[str, str | None]]:
     )
     assert isinstance(outcome, Returned)
     found: dict[str, Hash | None] = outcome.value["reports"]
-    return {name: None if text is None else visit.text(text) for name, text in found.items()}
+    reports = {name: None if text is None else visit.text(text) for name, text in found.items()}
+    return Prepared(reports, outcome.value.get("snapshots", {}))
 
 
 def save_reports(visit: Visit, output: str) -> Performance[None]:
