@@ -26,10 +26,7 @@ fmt:
 	$(BIN)ruff format .
 
 bench:
-	@for program in benchmarks/bench_*.py; do \
-	  test -e "$$program" || { echo "no benchmarks yet"; break; }; \
-	  echo "== $$program"; $(BIN)python "$$program" || exit 1; \
-	done
+	$(BIN)python -m benchmarks $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist build

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -99,15 +100,17 @@ def _children() -> int:
 def _rates(table: Table, path: Path, runs: list[str], rounds: int = 3) -> None:
     """Pairs of an answer and the next park, a second; the same rows by plain sqlite3, grouped."""
     measured = [asyncio.run(_pairs(path, runs, number)) for number in range(rounds)]
-    ours, cpu, reference = (median(column) for column in zip(*measured, strict=True))
+    ours, cpu, reference, alike = (median(column) for column in zip(*measured, strict=True))
     table.add("raw: the same rows by plain sqlite3, grouped by 256", f"{reference:,.0f} pairs/s")
+    table.add("raw: the same, in the worker's own transactions", f"{alike:,.0f} pairs/s")
     table.add("answer, resume and park again", f"{ours:,.0f} pairs/s")
     ratio = ours / reference
-    table.add("rate / raw", f"{ratio:.0%}", bar=f">= {RATE:.0%}", met=ratio >= RATE)
+    table.add("rate / raw in the worker's own transactions", f"{ours / alike:.0%}")
+    table.add("rate / raw grouped", f"{ratio:.0%}", bar=f">= {RATE:.0%}", met=ratio >= RATE)
     table.add("CPU of a pair", f"{cpu * 1e3:,.2f} ms")
 
 
-async def _pairs(path: Path, runs: list[str], number: int) -> tuple[float, float, float]:
+async def _pairs(path: Path, runs: list[str], number: int) -> tuple[float, float, float, float]:
     copy = path.with_name(f"raw-{number}.sqlite")
     raw.copy(path, copy)
     journal = Recording(path)
@@ -128,19 +131,30 @@ async def _pairs(path: Path, runs: list[str], number: int) -> tuple[float, float
     await playing.serve(until_idle=True)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     playing.close()
-    statements: dict[str, list[raw.Statement]] = {run: [] for run in runs}
-    for run in runs:
-        answer = next(item for item in journal.events(run, after=last[run]))
-        statements[run] += rows.answered(answer)
-    for group in journal.groups:
-        for commit in group:
-            statements[commit.run] += rows.of(commit)
+    ordered = [rows.answered(next(iter(journal.events(run, after=last[run])))) for run in runs]
+    written = [[(commit.run, rows.of(commit)) for commit in group] for group in journal.groups]
     journal.close()
+    alike = [*_claims(ordered), *([s for _, part in group for s in part] for group in written)]
+    statements = dict(zip(runs, ordered, strict=True))
+    for run, part in chain(*written):
+        statements[run] = [*statements[run], *part]
     every = list(statements.values())
-    groups = [list(chain(*every[first : first + GROUP])) for first in range(0, len(every), GROUP)]
-    _, reference = raw.replay(copy, groups)
+    grouped = [list(chain(*every[first : first + GROUP])) for first in range(0, len(every), GROUP)]
+    other = copy.with_suffix(".alike")
+    raw.copy(copy, other)
+    _, reference = raw.replay(copy, grouped)
+    _, as_ours = raw.replay(other, alike)
     assert raw.same(path, copy), "the reference wrote other rows"
-    return len(runs) / wall, cpu / len(runs), len(runs) / reference
+    assert raw.same(path, other), "the reference in our own grouping wrote other rows"
+    return len(runs) / wall, cpu / len(runs), len(runs) / reference, len(runs) / as_ours
+
+
+def _claims(answers: Iterable[list[raw.Statement]]) -> Iterator[list[raw.Statement]]:
+    """A transaction for each answer, one for each claim, and one for each lease given back."""
+    for *answer, lease in answers:
+        yield answer
+        yield [lease]
+        yield [lease]
 
 
 if __name__ == "__main__":

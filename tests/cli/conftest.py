@@ -82,12 +82,12 @@ class Cli:
         return [sys.executable, "-m", "cadenza", *words]
 
     def __call__(
-        self, *words: str | bytes | Path, stdin: bytes | None = None, **env: str
+        self, *words: str | bytes | Path, stdin: bytes | None = None, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             self.argv(*words),
             cwd=self.folder,
-            env={**self.env, **env},
+            env={**self.env, **(env or {})},
             input=b"" if stdin is None else stdin,
             capture_output=True,
             timeout=TIMEOUT,

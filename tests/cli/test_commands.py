@@ -6,15 +6,15 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from cadenza.cli.app import app
 from tests.cli.conftest import ASKS, DONE, TWO_STEPS
 
-Run = Callable[..., Result]
+Run = Callable[..., Any]
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_show_tells_the_piece_the_permission_and_the_path(run: Run) -> None:
         ["2", "first", "2"],
         ["3", "second", "3"],
     ]
-    assert path[1].endswith("first   a person must say (tag), answered by a person")
-    assert path[3].endswith("COMPLETE  done (tag)")
+    assert re.search(r"  first +a person must say \(tag\), answered by a person$", path[1])
+    assert re.search(r"  COMPLETE +done \(tag\)$", path[3])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ cadenza-script: 1
 entries:
   - {movement: plan, error: {status: 503, times: 1}, text: "a plan [STEP:0]"}
   - {movement: build, text: "built, without a tag"}
-  - {movement: build, purpose: rules, json: {rule: 1}}
+  - {movement: build, purpose: rules, json: {rule: 0}}
   - {movement: review-substance, text: "good [STEP:0]"}
   - {movement: review-clarity, chunks: ["two ", "lines\\nhere [STEP:0]"]}
 """

@@ -58,7 +58,7 @@ def test_kept_it_is_a_repository_with_reports_and_a_journal(cli: Cli, lang: str)
 def test_without_git_it_goes_on(cli: Cli) -> None:
     empty = cli.folder / "empty"
     empty.mkdir()
-    done = cli("demo", PATH=os.fspath(empty))
+    done = cli("demo", env={"PATH": os.fspath(empty)})
     assert done.returncode == 0, done.stderr
     assert "no usable git here" in done.stdout
     assert "+++ b/README.md" in done.stdout

@@ -154,7 +154,7 @@ movements:
     [("CADENZA_LANG", "fr"), ("CADENZA_MAX_TOKENS", "-1"), ("CADENZA_JOURNAL", "/dev/null")],
 )
 def test_a_bad_setting_is_named(cli: Cli, name: str, value: str) -> None:
-    done = cli("runs", **{name: value})
+    done = cli("runs", env={name: value})
     assert done.returncode in (1, 2)
     assert done.stderr.startswith("error: ")
     assert value in done.stderr
@@ -173,7 +173,7 @@ def test_a_bug_is_one_line_and_a_traceback_only_when_asked_for(cli: Cli) -> None
     plugin = cli.folder / "sitecustomize.py"
     plugin.write_text(words, encoding="utf-8")
     path = f"{cli.folder}:{cli.env['PYTHONPATH']}"
-    done = cli("runs", PYTHONPATH=path)
+    done = cli("runs", env={"PYTHONPATH": path})
     assert done.returncode == 1
     assert done.stderr.startswith("error: unexpected ZeroDivisionError: division by zero.")
     assert done.stderr.count("\n") == 1

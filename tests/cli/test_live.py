@@ -21,7 +21,10 @@ SCRIPT = """\
 cadenza-script: 1
 entries:
   - movement: first
-    chunks: ["a line that is done\\nand one ", {text: "that is not", delay: 0.8}, {text: " yet [STEP:0]", delay: 0.8}]
+    chunks:
+      - "a line that is done\\nand one "
+      - {text: "that is not", delay: 0.8}
+      - {text: " yet [STEP:0]", delay: 0.8}
   - {movement: second, text: "over [STEP:0]"}
 """
 
@@ -40,6 +43,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         os.close(slave)
         self.seen = ""

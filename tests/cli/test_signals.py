@@ -123,7 +123,7 @@ def test_a_worker_plays_what_waits_and_stops_on_sigterm(cli: Cli) -> None:
     line = process.stdout.readline()
     assert "two-steps: completed" in line
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "stopped; 1 turn played" in err
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import AskPerson, CallModel, CallTool, is_repeatable
-from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned, Unknown, Usage
+from cadenza.core.outcomes import Answered, AnyOutcome, Failed, Replied, Returned, Unknown, Usage
 from cadenza.core.scribe import Step
 from cadenza.core.state import OpenDemand, QueuedInput, RunState, apply, fold
 from cadenza.ids import Hash, text_hash
@@ -303,3 +303,21 @@ def test_a_queued_input_names_who_sent_it() -> None:
     play.receive()
     assert play.state.ended is not None
     assert play.state.ended.message == "cancelled by ann: enough"
+
+
+def test_inputs_are_taken_in_the_order_in_which_they_came() -> None:
+    play = Play()
+    while not play.state.requests:
+        opened = play.state.met_by_worker[0]
+        play.meet(opened, outcome_of(opened, "works"))
+    play.append(ev.RequestDecided(id=next(iter(play.state.requests)), value="yes"), "ann")
+    play.append(ev.CancelRequested(), "bob")
+    play.receive()
+    assert play.state.ended is None
+    play.receive()
+    assert play.state.ended is not None
+    assert [e.outcome.by for e, _ in play.events if _is_answer(e)] == ["ann"]  # type: ignore[union-attr]
+
+
+def _is_answer(event: ev.AnyEvent) -> bool:
+    return isinstance(event, ev.DemandResolved) and isinstance(event.outcome, Answered)

@@ -35,11 +35,13 @@ KILLS = 50
 LONGEST_LIFE = 0.1
 
 
-def engine_of(journal: Journal, lab: Path, scenario: Scenario) -> Engine:
+def engine_of(
+    journal: Journal, lab: Path, scenario: Scenario, provider: ScriptedProvider | None = None
+) -> Engine:
     (lab / "work").mkdir(parents=True, exist_ok=True)
     return Engine(
         journal,
-        provider=ScriptedProvider(scenario.script),
+        provider=provider or ScriptedProvider(scenario.script),
         settings=Settings(journal=lab / "unused"),
         kinds=scenario.kinds,
         tools=scenario.tools(lab),

@@ -69,7 +69,8 @@ def test_prepare_gives_reports_by_hash_and_their_texts(stage):
         previous=stage.put("before"),
         reports=["plan.md", "none.md"],
     )
-    assert value == {"reports": {"plan.md": text_hash("# Plan"), "none.md": None}}
+    assert value["reports"] == {"plan.md": text_hash("# Plan"), "none.md": None}
+    assert all((stage.cwd / path).is_file() for path in value["snapshots"].values())
     assert texts == {text_hash("# Plan"): "# Plan"}
     latest = stage.cwd / FOLDER / "context/previous_responses/latest.md"
     assert latest.read_text() == "before"

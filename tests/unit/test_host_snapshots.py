@@ -32,7 +32,7 @@ def folder(cwd: Path) -> Path:
 
 def ready(cwd: Path, **changed: object) -> dict[str, str | None]:
     args = {"folder": ".takt/runs/20260207-120000-s", "movement": "plan", "count": 1, "at": AT} | changed
-    return prepare(str(cwd), args, TEXTS.__getitem__, run="r1")["reports"]
+    return prepare(str(cwd), args, TEXTS.__getitem__, run="r1").reports
 
 
 def written(folder: Path) -> dict[str, str]:

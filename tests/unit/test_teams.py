@@ -104,6 +104,9 @@ def test_the_schemas_say_how_many_parts() -> None:
         (f"```python\n[1]\n```\n```JSON\n{json.dumps([raw()])}\n```\n```\n[2]\n```", ["a"]),
         (plan(raw(instruction="Write\n```json\n[]\n```")), ["a"]),
         (plan(raw(extra=1), more=True), ["a"]),
+        (f"Use ```json``` or ```x```.\n```json\r\n{json.dumps([raw()])}\r\n```\r\n", ["a"]),
+        ("```json\n" * 20_000 + f"```\n```json\n{json.dumps([raw()])}\n```", ["a"]),
+        (json.dumps([raw(title="a\u2028b")], ensure_ascii=False).join(["```json\n", "\n```"]), ["a"]),
     ],
 )
 def test_where_a_plan_is_found(text: str, ids: list[str]) -> None:
@@ -223,7 +226,7 @@ def test_any_answer_is_read_or_refused(text: str) -> None:
 def test_whoever_does_a_part_reads_the_task_and_the_part(language: Language) -> None:
     prompt = part_prompt(Part("a", "Strings", "Tune {task}.", 1), "Mend {title}.", language)
     assert "\nMend {title}.\n" in prompt
-    assert ": Strings\nTune {task}.\n" in prompt or ": Strings\nTune {task}." in prompt
+    assert ": Strings\nTune {task}.\n\n" in prompt
 
 
 def test_the_merged_output() -> None:

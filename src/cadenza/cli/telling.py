@@ -8,7 +8,7 @@ from cadenza.cli.narrator import lane_words, way
 from cadenza.cli.words import one_line, tokens
 from cadenza.clock import iso
 from cadenza.core import events as ev
-from cadenza.core.demands import AskPerson, CallModel, Host
+from cadenza.core.demands import AskPerson, CallModel, CallTool, Host
 from cadenza.core.outcomes import Answered, Failed, Replied, Unknown
 
 
@@ -33,8 +33,10 @@ def _issued(event: ev.DemandIssued) -> str:
         what = f"model for {demand.persona}: {demand.purpose}"
     elif isinstance(demand, Host):
         what = demand.op
+    elif isinstance(demand, AskPerson):
+        what = f"question ({demand.reason})"
     else:
-        what = f"question ({demand.reason})" if isinstance(demand, AskPerson) else f"tool {demand.name}"
+        what = f"tool {demand.name}" if isinstance(demand, CallTool) else type(demand).__name__
     return f"{event.id} {event.key}: {what}"
 
 

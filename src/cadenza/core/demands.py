@@ -98,4 +98,4 @@ def is_repeatable(demand: Demand) -> bool:
 
 def waits_for(demand: Demand) -> str | None:
     """Whom an open demand waits for when no worker can meet it; None for one that a worker meets."""
-    return "waiting_human" if isinstance(demand, AskPerson) else None
+    return "waiting_human" if type(demand) is AskPerson else None  # isinstance of a Struct is slow

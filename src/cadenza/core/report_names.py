@@ -1,4 +1,4 @@
-"""How a text names a report, and which names a report may have.
+"""How a text names a report. Which names a report may have: :mod:`cadenza.piece.report_files`.
 
 Source of behaviour: TAKT engine, "extraction and storage of reports" (clues to the file name).
 """
@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
+from cadenza.piece.report_files import report_name_problem
+
+__all__ = ["Named", "Names", "Naming", "ReportWanted", "report_name_problem"]
+
 _T = TypeVar("_T")
-_NAME_LIMIT = 200
-_DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class ReportWanted(NamedTuple):
@@ -90,26 +92,6 @@ class Names:
         ]
         longest = max(lengths, default=0)
         return _only(Naming.PART, lengths, lambda length: length == longest) if longest else None
-
-
-def report_name_problem(name: str) -> str | None:
-    """What is wrong with ``name`` as a file in the report folder, or ``None``.
-
-    A relative path with ``/`` is fine. Refused: nothing, absolute paths and drives, ``..``, a name that
-    is a folder, backslashes, control characters, lone surrogates, and more than 200 bytes.
-    """
-    parts = name.split("/")
-    checks = (
-        (not name.strip(), "is empty"),
-        ("\0" in name, "holds a NUL character"),
-        (any(unicodedata.category(char) in ("Cc", "Cs") for char in name), "holds a control character"),
-        ("\\" in name, "holds a backslash; write folders with /"),
-        (name.startswith("/") or _DRIVE.match(name) is not None, "is an absolute path"),
-        (".." in parts, "leaves the report folder"),
-        (parts[-1].strip() in ("", "."), "names a folder"),
-        (len(name.encode("utf-8", "replace")) > _NAME_LIMIT, f"is longer than {_NAME_LIMIT} bytes"),
-    )
-    return next((problem for wrong, problem in checks if wrong), None)
 
 
 def _only(naming: Naming, names: Sequence[_T], fits: Callable[[_T], bool]) -> Named | None:

@@ -50,8 +50,8 @@ class HostExecutor:
 
         Returns:
             The JSON value, texts in it by hash, and the texts that are new.
-            ``open_folder`` gives ``{"path": ...}``, ``prepare`` ``{"reports": {name: hash or None}}``,
-            ``save_reports`` ``{"saved": [names]}``.
+            ``open_folder`` gives ``{"path": ...}``, ``prepare`` ``{"reports": {name: hash or None},
+            "snapshots": {kind: path}}``, ``save_reports`` ``{"saved": [names]}``.
 
         Raises:
             HostError: with code ``disk_full``, ``read_only``, ``not_found``, ``escapes`` or ``failed``.
@@ -82,9 +82,11 @@ def _open_folder(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Re
 
 
 def _prepare(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Result:
-    found = prepare(cwd, args, text, run=run)["reports"]
-    hashes = {name: None if report is None else text_hash(report) for name, report in found.items()}
-    return {"reports": hashes}, {text_hash(report): report for report in found.values() if report is not None}
+    found = prepare(cwd, args, text, run=run)
+    reports = found.reports.items()
+    hashes = {name: None if report is None else text_hash(report) for name, report in reports}
+    texts = {text_hash(report): report for _, report in reports if report is not None}
+    return {"reports": hashes, "snapshots": found.snapshots}, texts
 
 
 def _save_reports(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Result:

@@ -13,9 +13,9 @@ import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path, PureWindowsPath
 
-from cadenza.core.report_names import report_name_problem
 from cadenza.errors import HostError
 from cadenza.host.trouble import ANY_RUN, explained, name_error, shown
+from cadenza.piece.report_files import report_name_problem
 
 _PART_BYTES = 100
 

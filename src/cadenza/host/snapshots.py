@@ -37,9 +37,17 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[str, ...] = ()
 
 
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``prepare`` came to: reports by name (None where there is no such file), and the paths of the
+    snapshots by ``knowledge``, ``policy`` and ``previous``, relative to the working directory."""
+
+    reports: dict[str, str | None]
+    snapshots: dict[str, str]
+
+
 def prepare(
     cwd: str, args: Mapping[str, Any], text: Callable[[Hash], str], *, run: str = ANY_RUN
-) -> dict[str, dict[str, str | None]]:
+) -> Prepared:
     """Write the snapshots of one visit; read the reports that its prompt names.
 
     A snapshot is ``context/<kind>/<movement>.<count>.<YYYYMMDDTHHMMSSZ>.md``. There is none of what the
@@ -53,7 +61,7 @@ def prepare(
         run: the run's id, for hints.
 
     Returns:
-        ``{"reports": {name: its text, or None where there is no such file}}``
+        The reports' texts, and the paths of the snapshots.
 
     Raises:
         HostError: ``not_found`` (no folder), ``disk_full``, ``read_only``, ``escapes`` (a report's name,
@@ -67,11 +75,26 @@ def prepare(
         path = inside(folder, f"context/{name}", "write the snapshot", run=run)
         with explained("write the snapshot", path, run=run):
             files.write(path, content.encode("utf-8", "replace"), scratch=folder)
-    return {"reports": {name: _read_report(folder, name, run) for name in wanted.reports}}
+    reports = {name: _read_report(folder, name, run) for name in wanted.reports}
+    return Prepared(reports=reports, snapshots=dict(_paths(wanted)))
+
+
+def _file(wanted: Prepare) -> str:
+    return f"{file_part(wanted.movement)}.{wanted.count}.{stamp(wanted.at)}.md"
+
+
+def _paths(wanted: Prepare) -> Iterator[tuple[str, str]]:
+    context, file = f"{wanted.folder}/context", _file(wanted)
+    if wanted.knowledge:
+        yield "knowledge", f"{context}/knowledge/{file}"
+    if wanted.policy:
+        yield "policy", f"{context}/policy/{file}"
+    if wanted.previous is not None:
+        yield "previous", f"{context}/previous_responses/{file}"
 
 
 def _snapshots(wanted: Prepare, text: Callable[[Hash], str]) -> Iterator[tuple[str, str]]:
-    file = f"{file_part(wanted.movement)}.{wanted.count}.{stamp(wanted.at)}.md"
+    file = _file(wanted)
     for kind, hashes in (("knowledge", wanted.knowledge), ("policy", wanted.policy)):
         if hashes:
             yield f"{kind}/{file}", SEPARATOR.join(map(text, hashes))

@@ -27,6 +27,8 @@ def is_gone(holder: Holder) -> bool:
     """
     if not holder.boot or holder.boot != _boot() or not holder.process_start:
         return False
+    if holder.pid == os.getpid() and holder.process_start == _own_start(holder.pid):
+        return False
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
@@ -45,6 +47,13 @@ def _boot() -> str:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
+
+
+@cache
+def _own_start(pid: int) -> str:
+    """This process's start time; ``pid`` tells a forked child from its parent."""
+    stat = _stat(pid)
+    return stat[1] if stat else ""
 
 
 def _stat(pid: int) -> tuple[str, str] | None:

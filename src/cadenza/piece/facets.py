@@ -69,6 +69,17 @@ class Resolved:
     spec: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UsedFile:
+    """A file that a piece draws on. ``kind``: it is a facet that was found by its bare name; without a
+    kind, ``reference`` is the path by which the piece names it. ``node`` is where."""
+
+    reference: str
+    path: Path
+    node: Node
+    kind: FacetKind | None = None
+
+
 @dataclass(slots=True)
 class FacetResolver:
     """Resolves the references of one piece, and gathers its texts by hash.
@@ -83,6 +94,7 @@ class FacetResolver:
     strict: bool = False
     sections: dict[FacetKind, dict[str, Node]] = field(default_factory=dict)
     texts: dict[Hash, str] = field(default_factory=dict)
+    used: list[UsedFile] = field(default_factory=list)
 
     def keep(self, text: str) -> Hash:
         """Keep ``text`` among the piece's texts."""
@@ -110,6 +122,21 @@ class FacetResolver:
         name = found.name or fallback
         facet = Facet(name=name, text=self.keep(found.text), origin=found.origin)
         return facet, performer_of(found.spec, name)
+
+    def beside(self, node: Node) -> Path:
+        """The path that a node names, relative to the piece's folder, whether or not there is anything."""
+        path = Path(os.path.normpath(self.folder / os.path.expanduser(node.text)))
+        self.used.append(UsedFile(node.text, path, node))
+        return path
+
+    def file(self, node: Node, what: str) -> Hash | None:
+        """The hash of the text of a file that must be there. ``None``: it is not; the problem is recorded."""
+        path = self.beside(node)
+        if not os.path.isfile(path):
+            self.problems.error(node, "there is no such file", node.text, f"put the {what} there")
+            return None
+        found = self._read(node, path, origin=node.text, spec=node.text)
+        return self.keep(found.text) if found else None
 
     def resolve(self, kind: FacetKind, node: Node) -> Resolved | None:
         """Follow one reference. ``None``: a file that cannot be read; the problem is recorded."""
@@ -143,11 +170,13 @@ class FacetResolver:
         path = self.folder / os.path.expanduser(reference)
         if "\n" in reference or len(reference) > _LONGEST_PATH or not os.path.isfile(path):
             return Resolved("", reference, "inline")
+        self.used.append(UsedFile(reference, path, node))
         return self._read(node, path, origin=reference, spec=reference)
 
     def _named(self, kind: FacetKind, node: Node, name: str) -> Resolved | None:
         for shelf in self.shelves:
             if path := shelf.find(kind, name):
+                self.used.append(UsedFile(name, path, node, kind))
                 return self._read(node, path, origin=f"{shelf.label}{kind}/{name}.md", spec=name)
         if not _ONE_WORD.fullmatch(name):
             return Resolved(name, name, "inline")
@@ -205,4 +234,4 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-__all__ = ["FacetResolver", "FacetShelf", "Resolved", "nearest", "performer_of"]
+__all__ = ["FacetResolver", "FacetShelf", "Resolved", "UsedFile", "nearest", "performer_of"]

@@ -70,6 +70,8 @@ class Judge(Model):
     persona: Facet | None = None
     instruction: Hash | None = None
     rules: tuple[Rule, ...]
+    provider: str | None = None
+    model: str | None = None
 
 
 class LoopMonitor(Model):
@@ -132,7 +134,11 @@ class Arpeggio(Model):
 
 
 class Movement(Model):
-    """One part of a piece: who performs it, with which words, and where it can lead."""
+    """One part of a piece: who performs it, with which words, and where it can lead.
+
+    ``required_permission_mode`` is what it needs at least; ``permission`` is what it has, as the
+    configuration resolved it when the run began.
+    """
 
     name: str
     kind: str = "agent"
@@ -152,6 +158,7 @@ class Movement(Model):
     session: Literal["continue", "refresh"] = "continue"
     allowed_tools: tuple[str, ...] | None = None
     required_permission_mode: Literal["readonly", "edit", "full"] | None = None
+    permission: Literal["readonly", "edit", "full"] | None = None
     quality_gates: tuple[str, ...] = ()
     command_gates: tuple[CommandGate, ...] = ()
     team_leader: TeamLeader | None = None

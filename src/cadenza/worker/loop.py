@@ -13,6 +13,7 @@ from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.retrying import RetryPolicy
 from cadenza.core.state import RunState
 from cadenza.errors import JournalError, LeaseLost
+from cadenza.ids import Hash
 from cadenza.journal.holders import this_process
 from cadenza.journal.store import LEASE_SECONDS, Commit, Journal, Lease
 from cadenza.journal.writer import Writer
@@ -24,6 +25,8 @@ from cadenza.worker.texts import JournalTexts
 
 CLAIM_SECONDS = 0.5
 """How often an idle worker looks for runs that other processes made claimable."""
+
+PIECES_KEPT = 64
 
 OnCommit = Callable[[str, RunState, tuple[AnyEvent, ...]], None]
 
@@ -61,6 +64,7 @@ class Worker:
         self._holder = this_process(name)
         self._writer = Writer(journal)
         self._sessions: dict[str, Session] = {}
+        self._pieces: dict[Hash, Piece] = {}
         self.holding: set[str] = set()
         """Runs that are to be held as soon as they are claimed here."""
 
@@ -156,8 +160,15 @@ class Worker:
             self._journal.release(lease)
 
     def _conductor(self, state: RunState, texts: JournalTexts) -> Conductor:
-        piece = Piece.model_validate_json(texts[state.run.piece])
-        return Conductor(piece, kinds=self._kinds, retry=self._retry)
+        return Conductor(self._piece(state.run.piece, texts), kinds=self._kinds, retry=self._retry)
+
+    def _piece(self, hash: Hash, texts: JournalTexts) -> Piece:
+        """The piece that a run pinned; many runs share one, and reading it costs more than a step."""
+        if hash not in self._pieces:
+            while len(self._pieces) >= PIECES_KEPT:
+                del self._pieces[next(iter(self._pieces))]
+            self._pieces[hash] = Piece.model_validate_json(texts[hash])
+        return self._pieces[hash]
 
     async def _commit(self, commit: Commit) -> None:
         await asyncio.wrap_future(self._writer.submit(commit))

@@ -12,7 +12,7 @@ from cadenza.core.demands import AskPerson
 from cadenza.core.outcomes import Answered, AnyOutcome, Replied
 from cadenza.core.performance import Performance
 from cadenza.core.prompts.judging import judge_prompt, read_verdict, verdict_schema
-from cadenza.core.prompts.notices import no_match
+from cadenza.core.prompts.notices import no_match, status_not_found
 from cadenza.core.signals import Judged, LaneResult, Signal
 from cadenza.core.tags import last_tag
 from cadenza.core.visit import Visit
@@ -68,6 +68,8 @@ def conclude(
     if matched.rule is None:
         tried = tuple(rule.condition for rule in rules)
         message = no_match(visit.language, visit.movement.name, tried, visit.text(output))
+        if visit.piece.phases == "three":
+            message = f"{status_not_found(visit.movement.name)}\n{message}"
         return Signal(kind="no_match", code="rule_no_match", tried=tried, message=message, **common)
     rule = rules[matched.rule]
     found: dict[str, Any] = {"rule": matched.rule, "label": rule.parsed.text, "method": matched.method}

@@ -34,18 +34,19 @@ def json_blocks(text: str) -> Iterator[object]:
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
     """The language (``json`` or none) and the content of each closed code block."""
-    language: str | None = None
-    block: list[str] = []
-    for line in text.splitlines():
-        if language is None or not line.strip() == "```":
-            block.append(line)
-        if (fence := line.strip()).startswith("```"):
-            if language is None:
-                language, block = fence[3:].strip().lower(), []
-            elif fence == "```":
-                if language in ("", "json"):
-                    yield language, "\n".join(block)
-                language = None
+    opened: str | None = None
+    lines: list[str] = []
+    for line in text.split("\n"):
+        mark = line.strip()
+        if opened is None:
+            if mark.startswith("```") and "`" not in mark[3:]:
+                opened, lines = mark[3:].strip().lower(), []
+        elif mark != "```":
+            lines.append(line)
+        else:
+            if opened in ("", "json"):
+                yield opened, "\n".join(lines)
+            opened = None
 
 
 def parsed(text: str) -> object:

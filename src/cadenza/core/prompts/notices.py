@@ -28,6 +28,11 @@ def no_match(language: Language, movement: str, conditions: Sequence[str], outpu
     return f"{head}\nConditions tried:\n{tried or '  (none)'}\nOutput:\n{shown}"
 
 
+def status_not_found(movement: str) -> str:
+    """What TAKT's command-line engine says when every stage has failed; the same words in any language."""
+    return f'Status not found for movement "{movement}": no rule matched after all detection phases'
+
+
 def ends(text: str, language: Language) -> str:
     """``text`` whole, or its first and last :data:`SHOWN` characters with a note of what lies between."""
     if len(text) <= 2 * SHOWN:

@@ -75,21 +75,24 @@ class Fields:
         self.problems.error(node, f"{name} must be true or false, not {node.kind}", node.text or None, fix)
         return None
 
-    def count(self, *names: str, default: int) -> int:
-        """A whole number from 1."""
+    def count(self, *names: str, default: int, least: int = 1, most: int | None = None) -> int:
+        """A whole number from ``least``, to ``most`` where there is one."""
         node = self.get(*names)
         if node is None:
             return default
-        if isinstance(node.value, int) and not isinstance(node.value, bool) and node.value > 0:
-            return node.value
+        number = node.value
+        if isinstance(number, int) and not isinstance(number, bool):
+            if least <= number and (most is None or number <= most):
+                return number
         what = node.kind if not isinstance(node.value, int) else "this"
-        self.problems.error(
-            node,
-            f"{names[0]} must be a whole number from 1, not {what}",
-            node.text or None,
-            f"write {default}",
-        )
+        to = "" if most is None else f" to {most}"
+        message = f"{names[0]} must be a whole number from {least}{to}, not {what}"
+        self.problems.error(node, message, node.text or None, f"write {default}")
         return default
+
+    def seconds(self, name: str, *, default: float, least: int = 1) -> float:
+        """A time that the file gives in milliseconds, in seconds."""
+        return self.count(name, default=round(default * 1000), least=least) / 1000
 
     def choice(self, name: str, choices: Sequence[str]) -> Any:
         """One of ``choices``, or ``None``."""
@@ -146,6 +149,14 @@ def mapping_of(node: Node, problems: Problems, what: str) -> Fields | None:
         node, f"{what} must be a mapping, not {node.kind}", node.text or None, "write key: value lines"
     )
     return None
+
+
+def names_of(fields: Fields, name: str) -> tuple[str, ...] | None:
+    """A list of texts, or ``None`` where there is none."""
+    if fields.get(name) is None:
+        return None
+    texts = [text_of(node, fields.problems, f"an item of {name}") for node in fields.items(name)]
+    return tuple(text for text in texts if text is not None)
 
 
 def has_controls(text: str) -> bool:

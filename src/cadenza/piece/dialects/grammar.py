@@ -16,7 +16,7 @@ class Grammar:
     """The keys of one format. ``*_names`` list spellings of one thing, the preferred one first.
 
     ``strict``: an unknown key or a facet that leads nowhere is an error, not a warning.
-    ``refused`` and ``unplayed`` map keys to what to do instead.
+    ``refused`` maps keys to what to do instead.
     """
 
     dialect: Dialect
@@ -28,12 +28,17 @@ class Grammar:
     report: Keys
     monitor: Keys
     judge: Keys
+    team_leader: Keys
+    arpeggio: Keys
+    merge: Keys
+    gate: Keys
+    provider: Keys
     sections: Mapping[str, FacetKind]
     sections_under: str | None = None
+    config: Keys = field(default_factory=dict)
     config_names: tuple[str, ...] = ()
     movements_names: tuple[str, ...] = ("movements",)
     initial_names: tuple[str, ...] = ("initial_movement",)
     limit_names: tuple[str, ...] = ("max_movements",)
     instruction_names: tuple[str, ...] = ("instruction",)
     refused: Keys = field(default_factory=dict)
-    unplayed: Keys = field(default_factory=dict)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cadenza.piece.dialects.fields import Fields, mapping_of, text_of
+from cadenza.piece.dialects.fields import Fields, mapping_of, names_of, text_of
+from cadenza.piece.dialects.gates import read_gates
 from cadenza.piece.dialects.grammar import Grammar
+from cadenza.piece.dialects.kinds import PERMISSIONS, KindReader, kind_of
 from cadenza.piece.dialects.reports import Placed, read_reports
 from cadenza.piece.facets import FacetResolver
 from cadenza.piece.model import Facet, Judge, LoopMonitor, Movement, Rule
@@ -14,7 +16,6 @@ from cadenza.piece.problems import Problems
 from cadenza.piece.source import Node
 from cadenza.piece.vocabulary import FacetKind
 
-PERMISSIONS = ("readonly", "edit", "full")
 SESSIONS = ("continue", "refresh")
 
 
@@ -69,23 +70,26 @@ class MovementReader:
         fields = mapping_of(node, self.problems, "a movement")
         if fields is None:
             return None
-        lanes = self._lanes(fields)
-        kind = "parallel" if fields.get("parallel") is not None else "agent"
-        return self._placed(fields, self.grammar.movement, self.inherited, kind=kind, lanes=lanes)
+        kind, lanes = kind_of(fields), self._lanes(fields)
+        placed = self._placed(fields, self.grammar.movement, self.inherited, kind=kind, lanes=lanes)
+        reader = KindReader(self.grammar, self.facets, self.problems)
+        found: dict[str, Any] = {}
+        if kind == "team_leader":
+            found = {"team_leader": reader.team_leader(fields)}
+            if (leader := reader.leader(fields)) is not None:
+                persona, name = self.facets.persona(leader, placed.movement.name)
+                found |= {"persona": persona, "persona_name": fields.text("persona_name") or name}
+        elif kind == "arpeggio":
+            found = {"arpeggio": reader.arpeggio(fields)}
+        return replace(placed, movement=placed.movement.model_copy(update=found)) if found else placed
 
     def _refuse(self, fields: Fields) -> None:
         for key, node in fields:
             if key in self.grammar.refused:
                 self.problems.error(key, f"{key} is not read", node.text or None, self.grammar.refused[key])
-            elif key in self.grammar.unplayed:
-                name = fields.get("name")
-                what = f"{self.grammar.unplayed[key]}: this version does not play them yet"
-                self.problems.error(
-                    key, what, name.text if name else None, "use another piece, or a later version"
-                )
 
     def _lanes(self, fields: Fields) -> tuple[PlacedMovement, ...]:
-        inherited = performer(fields, self.problems, self.inherited)
+        inherited = performer(fields, self.problems, self.inherited, self.grammar)
         lanes = []
         for node in fields.items("parallel"):
             lane = mapping_of(node, self.problems, "a parallel sub-movement")
@@ -112,7 +116,8 @@ class MovementReader:
         reports = tuple(read_reports(fields, self.facets, self.grammar))
         name = fields.required_text("name")
         persona, performer_name = self._persona(fields, name)
-        who = performer(fields, self.problems, inherited)
+        who = performer(fields, self.problems, inherited, self.grammar)
+        words, commands = read_gates(fields, self.grammar)
         movement = Movement(
             name=name,
             kind=kind,
@@ -130,9 +135,10 @@ class MovementReader:
             provider=who.provider,
             model=who.model,
             session=fields.choice("session", SESSIONS) or "continue",
-            allowed_tools=self._names(fields, "allowed_tools"),
+            allowed_tools=names_of(fields, "allowed_tools"),
             required_permission_mode=fields.choice("required_permission_mode", PERMISSIONS),
-            quality_gates=self._names(fields, "quality_gates") or (),
+            quality_gates=words,
+            command_gates=commands,
         )
         return PlacedMovement(movement, fields, rules, reports, lanes)
 
@@ -152,12 +158,6 @@ class MovementReader:
         if fields.text(*names) is None:
             return None
         return self.facets.text("instructions", fields.at(*names))
-
-    def _names(self, fields: Fields, name: str) -> tuple[str, ...] | None:
-        if fields.get(name) is None:
-            return None
-        texts = [text_of(node, self.problems, f"an item of {name}") for node in fields.items(name)]
-        return tuple(text for text in texts if text is not None)
 
     def rules(self, fields: Fields) -> tuple[PlacedRule, ...]:
         """The rules of a movement, a lane or a judge."""
@@ -192,6 +192,7 @@ class MovementReader:
         judge.check_keys(self.grammar.judge, strict=self.grammar.strict)
         rules = self.rules(judge)
         persona, _ = self._persona(judge, "judge")
+        who = performer(judge, self.problems, self.inherited, self.grammar)
         monitor = LoopMonitor(
             cycle=tuple(item.text for item in cycle),
             threshold=fields.count("threshold", default=3),
@@ -199,12 +200,14 @@ class MovementReader:
                 persona=persona,
                 instruction=self.instruction(judge),
                 rules=tuple(placed.rule for placed in rules),
+                provider=who.provider,
+                model=who.model,
             ),
         )
         return PlacedMonitor(monitor, fields, cycle, rules)
 
 
-def performer(fields: Fields, problems: Problems, inherited: Performer) -> Performer:
+def performer(fields: Fields, problems: Problems, inherited: Performer, grammar: Grammar) -> Performer:
     """Provider and model of ``fields``: a name, or a block with ``type`` and ``model``.
 
     A model is inherited unless the mapping names a provider of its own (TAKT's schema).
@@ -214,6 +217,7 @@ def performer(fields: Fields, problems: Problems, inherited: Performer) -> Perfo
     if node is None:
         return Performer(inherited.provider, model or inherited.model)
     if isinstance(node.value, dict):
-        block = Fields(node, problems, "provider")
-        return Performer(block.text("type") or inherited.provider, model or block.text("model"))
+        block = Fields(node, problems, "a provider")
+        block.check_keys(grammar.provider, strict=grammar.strict)
+        return Performer(block.required_text("type") or inherited.provider, model or block.text("model"))
     return Performer(text_of(node, problems, "provider") or inherited.provider, model)

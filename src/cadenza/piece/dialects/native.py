@@ -17,7 +17,7 @@ VERSION = 1
 
 _NOT_OURS = {
     "instruction_template", "output_contracts", "mcp_servers", "provider_options", "permission_mode",
-    "team_leader", "arpeggio", "return",
+    "return", "network_access", "sandbox", "inline_js", "file",
 }  # fmt: skip
 
 
@@ -33,7 +33,7 @@ NATIVE = Grammar(
         "name": "what the piece is called",
         "description": "what it is for",
         "language": "en or ja: the language of the engine's own words",
-        "phases": "single: how a movement is asked",
+        "phases": "single or three: how a movement is asked",
         "control": "tags: how a movement says where it leads",
         "provider": "which agent performs it",
         "model": "which model",
@@ -48,7 +48,12 @@ NATIVE = Grammar(
     rule=_ours(dict(TAKT.rule)),
     report=dict(TAKT.report),
     monitor=dict(TAKT.monitor),
-    judge={"persona": "who judges", "instruction": "what to judge", "rules": "where each verdict leads"},
+    judge=_ours(dict(TAKT.judge)),
+    team_leader=dict(TAKT.team_leader),
+    arpeggio=dict(TAKT.arpeggio),
+    merge=_ours(dict(TAKT.merge)),
+    gate=dict(TAKT.gate),
+    provider=_ours(dict(TAKT.provider)),
     sections={kind: kind for kind in FACET_KINDS},
     sections_under="facets",
 )

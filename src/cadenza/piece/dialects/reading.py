@@ -8,24 +8,26 @@ from cadenza.piece.dialects.checks import Draft, check
 from cadenza.piece.dialects.fields import Fields, mapping_of
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.dialects.movements import MovementReader, Performer, performer
-from cadenza.piece.facets import FacetResolver, FacetShelf
+from cadenza.piece.facets import FacetResolver, FacetShelf, UsedFile
 from cadenza.piece.model import LoadedPiece, Piece
 from cadenza.piece.problems import Problems
 from cadenza.piece.source import Source
-from cadenza.piece.vocabulary import Language
+from cadenza.piece.vocabulary import Control, Language
 
 LANGUAGES = ("en", "ja")
-PHASES = ("single",)
-CONTROLS = ("tags",)
+PHASES = ("single", "three")
+CONTROLS = ("tags", "tools")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One file, read: its piece (where it has one), the draft that lint looks at, and the problems."""
+    """One file, read: its piece (where it has one), the draft that lint looks at, the problems, and the
+    files that it draws on."""
 
     loaded: LoadedPiece | None
     draft: Draft | None
     problems: Problems
+    files: tuple[UsedFile, ...] = ()
 
 
 def read_piece(
@@ -52,10 +54,10 @@ def read_piece(
     check(draft, problems)
     piece = _piece(fields, grammar, draft, language)
     if problems.errors:
-        return Reading(None, draft, problems)
+        return Reading(None, draft, problems, tuple(facets.used))
     warnings = tuple(str(problem) for problem in problems.warnings)
     loaded = LoadedPiece(piece=piece, texts=facets.texts, path=str(source.path), warnings=warnings)
-    return Reading(loaded, draft, problems)
+    return Reading(loaded, draft, problems, tuple(facets.used))
 
 
 def _read_sections(fields: Fields, grammar: Grammar, facets: FacetResolver) -> None:
@@ -79,7 +81,11 @@ def _read_sections(fields: Fields, grammar: Grammar, facets: FacetResolver) -> N
 
 def _piece_performer(fields: Fields, grammar: Grammar) -> Performer:
     config = fields.mapping(*grammar.config_names) if grammar.config_names else fields
-    return performer(config, fields.problems, Performer()) if config else Performer()
+    if config is None:
+        return Performer()
+    if config is not fields:
+        config.check_keys(grammar.config, strict=grammar.strict)
+    return performer(config, fields.problems, Performer(), grammar)
 
 
 def _draft(fields: Fields, grammar: Grammar, reader: MovementReader) -> Draft:
@@ -103,10 +109,18 @@ def _piece(fields: Fields, grammar: Grammar, draft: Draft, language: Language | 
         description=fields.text("description"),
         dialect=grammar.dialect,
         phases=fields.choice("phases", PHASES) or "single",
-        control=fields.choice("control", CONTROLS) or "tags",
+        control=_control(fields),
         language=fields.choice("language", LANGUAGES) or language,
         max_movements=fields.count(*grammar.limit_names, default=10),
         initial_movement=draft.initial.text if draft.initial else first,
         movements=tuple(placed.movement for placed in draft.movements),
         loop_monitors=tuple(placed.monitor for placed in draft.monitors),
     )
+
+
+def _control(fields: Fields) -> Control:
+    """How movements say where they lead: by tags; by tools in a later version."""
+    if fields.choice("control", CONTROLS) == "tools":
+        what = "control by tools is not played by this version"
+        fields.problems.error(fields.at("control"), what, "tools", "write control: tags, or leave it out")
+    return "tags"

@@ -12,20 +12,17 @@
 
 from __future__ import annotations
 
-import re
-
-from cadenza.piece.dialects.fields import Fields, has_controls, mapping_of, text_of
+from cadenza.piece.dialects.fields import Fields, mapping_of, text_of
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.facets import FacetResolver
 from cadenza.piece.model import Report
 from cadenza.piece.problems import Problems
+from cadenza.piece.report_files import report_name_problem
 from cadenza.piece.source import Node
 
 Placed = tuple[Report, Node]
 """A report, and where its name stands."""
 
-_NAME_LIMIT = 200
-_DRIVE = re.compile("[A-Za-z]:")
 _LABEL_FORM_ENDS = ("format", "order", "use_judge", "name")
 
 
@@ -34,7 +31,7 @@ def read_reports(fields: Fields, facets: FacetResolver, grammar: Grammar) -> lis
     found: list[Placed] = []
     for node in _items(fields):
         found += _item(node, facets, grammar)
-    return [placed for placed in found if _stays_inside(*placed, facets.problems)]
+    return [placed for placed in found if _fits(*placed, facets.problems)]
 
 
 def _items(fields: Fields) -> list[Node]:
@@ -90,17 +87,10 @@ def _text(fields: Fields, name: str, facets: FacetResolver) -> str | None:
     return facets.text("output-contracts", fields.at(name))
 
 
-def _stays_inside(report: Report, node: Node, problems: Problems) -> bool:
+def _fits(report: Report, node: Node, problems: Problems) -> bool:
     """Whether the name is that of a file in the report folder; a relative path with ``/`` is fine."""
-    name = report.name
-    leaves = name.startswith("/") or _DRIVE.match(name) or ".." in name.split("/") or "\\" in name
-    if leaves:
+    problem = report_name_problem(report.name)
+    if problem is not None:
         fix = "write a plain file name such as plan.md"
-        problems.error(node, "this report would leave the report folder", name, fix)
-    elif name.rpartition("/")[2].strip() in ("", ".") or has_controls(name):
-        problems.error(node, "this is no file name", name, "write a plain file name such as plan.md")
-    elif len(name.encode("utf-8")) > _NAME_LIMIT:
-        problems.error(node, f"a report's name has more than {_NAME_LIMIT} bytes", name, "shorten it")
-    else:
-        return True
-    return False
+        problems.error(node, f"this report's name {problem}", report.name, fix)
+    return problem is None

@@ -13,6 +13,7 @@ from cadenza.core.movements.three.monitoring import watch_reentry
 from cadenza.core.movements.three.status import Work, find_rule
 from cadenza.core.outcomes import Answered, AnyOutcome
 from cadenza.core.performance import Lanes, Performance
+from cadenza.core.prompts.notices import status_not_found
 from cadenza.core.prompts.phases import blocked_question
 from cadenza.core.signals import LaneResult, Signal
 from cadenza.core.visit import Visit
@@ -52,9 +53,7 @@ def _lane(branch: Visit) -> Performance[LaneEnd]:
         if performed.question is None:
             break
         question = branch.put(blocked_question(branch.text(performed.question)))
-        answer: AnyOutcome = yield branch.need(
-            "blocked", AskPerson(question=question, reason="blocked")
-        )
+        answer: AnyOutcome = yield branch.need("blocked", AskPerson(question=question, reason="blocked"))
         given: Any = answer.value if isinstance(answer, Answered) else ""
         if not str(given).strip():
             return LaneEnd(error="blocked, and no user input provided")
@@ -67,7 +66,7 @@ def _lane(branch: Visit) -> Performance[LaneEnd]:
         return LaneEnd(output=performed.work.output)
     matched = yield from find_rule(branch, performed.work)
     if matched.rule is None:
-        error = f'Status not found for movement "{branch.movement.name}": no rule matched'
+        error = status_not_found(branch.movement.name)
         return LaneEnd(output=performed.work.output, error=error)
     return LaneEnd(output=performed.work.output, matched=matched)
 

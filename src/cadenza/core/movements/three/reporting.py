@@ -47,9 +47,7 @@ def write_reports(visit: Visit, session: Session, turn: Turn) -> Performance[dic
                 continue
         written[report.name] = text
     if written and visit.folder:
-        yield visit.host(
-            "reports", "save_reports", folder=visit.folder, at=visit.started.at, reports=written
-        )
+        yield visit.host("reports", "save_reports", folder=visit.folder, at=visit.started.at, reports=written)
     return written
 
 

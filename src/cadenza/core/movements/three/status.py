@@ -113,9 +113,7 @@ def _ask_evaluation(
     return Matched(None) if chosen is None else Matched(indexes[chosen - 1], method)
 
 
-def _judge(
-    visit: Visit, key: str, prompt: str, schema: Mapping[str, Any] | None = None
-) -> Performance[str]:
+def _judge(visit: Visit, key: str, prompt: str, schema: Mapping[str, Any] | None = None) -> Performance[str]:
     """One call of the judge, in a new session, with no tools; an empty answer when it fails."""
     demand = CallModel(
         conversation=visit.conversation(key),

@@ -75,9 +75,10 @@ def take_turn(visit: Visit, session: Session) -> Performance[Turn]:
     prepared = yield from prepare(visit)
     prompt = compose_three(prompt_of_three(visit, prepared))
     conversation = session.current()
+    purpose = "perform" if visit.cycle_count is None else "loop-judge"
     for tried in range(1, BLANK_TRIES + 1):
         name = "perform" if tried == 1 else f"perform:{tried}"
-        conversation, ask = session.say(name, prompt, conversation=conversation)
+        conversation, ask = session.say(name, prompt, conversation=conversation, purpose=purpose)
         outcome: AnyOutcome = yield ask
         if not isinstance(outcome, Replied):
             played = failure(outcome)
