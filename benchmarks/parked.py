@@ -67,7 +67,7 @@ def _held(table: Table, empty: Path, path: Path) -> None:
 
 def _looked_at(path: Path) -> list[int]:
     command = [sys.executable, "-m", "benchmarks.parked", str(path)]
-    done = subprocess.run(command, capture_output=True, check=True, cwd=HERE.parent)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=HERE.parent)
     found: list[int] = json.loads(done.stdout)
     return found
 

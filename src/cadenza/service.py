@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from cadenza.clock import Clock, system_clock
+from cadenza.config import Configuration, apply
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.loops import window
@@ -24,7 +25,7 @@ from cadenza.ids import new_run_id, new_seed, text_hash
 from cadenza.journal.store import Decision, Journal, RequestRow, RunRow
 from cadenza.piece.find import load_piece
 from cadenza.piece.model import LoadedPiece, Piece
-from cadenza.piece.vocabulary import Language, PermissionMode
+from cadenza.piece.vocabulary import Language, PermissionMode, Phases
 
 MAX_TASK_BYTES = 1024 * 1024
 """The longest task or answer, in bytes of UTF-8."""
@@ -33,8 +34,8 @@ MAX_TASK_BYTES = 1024 * 1024
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is to be played. ``provider`` and ``model`` win over what the piece names.
 
-    ``provider`` is ``openai``, ``scripted:PATH`` or a plug-in's name. ``max_movements`` replaces the
-    piece's own.
+    ``provider`` is ``openai``, ``scripted:PATH`` or a plug-in's name; ``any_provider``: whoever plays the
+    run answers to every name. ``phases`` and ``max_movements`` replace the piece's own.
     """
 
     cwd: Path | None = None
@@ -42,6 +43,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     permission: PermissionMode = "default"
     provider: str | None = None
     model: str | None = None
+    any_provider: bool = False
+    phases: Phases | None = None
     max_movements: int | None = None
     workspace: str = "default"
 
@@ -76,21 +79,51 @@ class Service:
         Raises:
             NotFound, PieceError: the piece is not there, or cannot be played.
             InputRefused: the task is empty, too long, or no storable text.
-            UsageError: an option cannot be.
+            UsageError, ConfigError: an option cannot be, or the configuration is against it.
             JournalError: the run could not be recorded; then there is none.
         """
         options = options or Options()
         check_text(task, "the task")
+        return self.begin(self.prepare(piece, options), task, options)
+
+    def prepare(self, piece: str | Path | LoadedPiece, options: Options | None = None) -> LoadedPiece:
+        """The piece as it would be played, with what the options and the configuration say of it.
+
+        Raises:
+            NotFound, PieceError: the piece or the working directory is not there; the piece cannot be played.
+            UsageError: an option cannot be; the configuration does not allow the piece, or names no provider
+                for it.
+            ConfigError: the configuration cannot be read.
+        """
+        options = options or Options()
         if options.max_movements is not None and options.max_movements < 1:
             raise UsageError(f"max_movements is {options.max_movements}", hint="give a number above 0")
-        cwd = (options.cwd or Path.cwd()).resolve()
-        if not cwd.is_dir():
-            raise NotFound(f"the working directory {cwd} is not there", hint="make it, or give another --cwd")
+        cwd = _working_directory(options)
         if not isinstance(piece, LoadedPiece):
             piece = load_piece(str(piece), cwd=cwd, language=options.language or self.language)
+        played = apply(
+            piece.piece,
+            Configuration.load(cwd),
+            options.provider,
+            options.model,
+            any_provider=options.any_provider,
+        )
+        if options.phases is not None:
+            played = played.changed(phases=options.phases)
+        return piece.changed(piece=played)
+
+    def begin(self, piece: LoadedPiece, task: str, options: Options | None = None) -> str:
+        """Begin a run of a piece that was prepared; its id.
+
+        Raises:
+            InputRefused: the task is empty, too long, or no storable text.
+            JournalError: the run could not be recorded; then there is none.
+        """
+        options = options or Options()
+        check_text(task, "the task")
         run, now = new_run_id(), self._clock()
         texts = {**piece.texts, piece.piece.hash: piece.piece.source, text_hash(task): task}
-        started = self._started(piece.piece, text_hash(task), cwd, options)
+        started = self._started(piece.piece, text_hash(task), _working_directory(options), options)
         step = Conductor(piece.piece).start(started, now, texts)
         self.journal.create(run, step.events, step.state, {**texts, **step.texts}, at=now, actor=self.actor)
         return run
@@ -264,6 +297,13 @@ class Service:
     def changes(self, run: str, after: int) -> Iterator[ev.Recorded]:
         """Events appended after ``after``, as far as there are any now."""
         yield from self.journal.events(run, after=after)
+
+
+def _working_directory(options: Options) -> Path:
+    cwd = (options.cwd or Path.cwd()).resolve()
+    if not cwd.is_dir():
+        raise NotFound(f"the working directory {cwd} is not there", hint="make it, or give another --cwd")
+    return cwd
 
 
 def check_text(text: str, what: str) -> None:

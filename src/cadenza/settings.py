@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ``actor``: who is at the keyboard, for the journal (``CADENZA_ACTOR``).
     ``max_tokens``: the longest answer that a model may give; None leaves it to the server
     (``CADENZA_MAX_TOKENS``).
+    ``base_url``: where an OpenAI-compatible provider is reached (``OPENAI_BASE_URL``).
     """
 
     journal: Path
@@ -31,22 +33,30 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     language: Language = "en"
     actor: str = "person"
     max_tokens: int | None = None
+    base_url: str | None = None
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+    def from_environment(
+        cls, environ: Mapping[str, str] | None = None, *, defaults: Mapping[str, Any] | None = None
+    ) -> Settings:
         """Read the variables named above.
+
+        ``defaults`` has values for ``provider``, ``model``, ``language`` and ``base_url`` where the
+        environment is silent: what the configuration files say (see ``cadenza.config``).
 
         Raises:
             ConfigError: a variable holds what it cannot hold; the message names it and its value.
         """
         env = os.environ if environ is None else environ
+        otherwise = defaults or {}
         return cls(
             journal=Path(env["CADENZA_JOURNAL"]) if env.get("CADENZA_JOURNAL") else _default_journal(env),
-            provider=env.get("CADENZA_PROVIDER") or None,
-            model=env.get("CADENZA_MODEL") or None,
-            language=_language(env.get("CADENZA_LANG", "")),
+            provider=env.get("CADENZA_PROVIDER") or otherwise.get("provider"),
+            model=env.get("CADENZA_MODEL") or otherwise.get("model"),
+            language=_language(env.get("CADENZA_LANG") or otherwise.get("language") or ""),
             actor=env.get("CADENZA_ACTOR") or _who(),
             max_tokens=_positive(env, "CADENZA_MAX_TOKENS"),
+            base_url=env.get("OPENAI_BASE_URL") or otherwise.get("base_url"),
         )
 
 

@@ -316,7 +316,7 @@ def test_inputs_are_taken_in_the_order_in_which_they_came() -> None:
     assert play.state.ended is None
     play.receive()
     assert play.state.ended is not None
-    assert [e.outcome.by for e, _ in play.events if _is_answer(e)] == ["ann"]  # type: ignore[union-attr]
+    assert [e.outcome.by for e, _ in play.events if _is_answer(e)] == ["ann"]
 
 
 def _is_answer(event: ev.AnyEvent) -> bool:

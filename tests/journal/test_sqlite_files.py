@@ -23,6 +23,7 @@ from cadenza.errors import (
     JournalReadOnly,
 )
 from cadenza.journal import migrations, projections
+from cadenza.journal.holders import this_process
 from cadenza.journal.sqlite import SqliteJournal
 from tests.journal.by_hand import ByHand, first_demand, folded
 
@@ -295,11 +296,18 @@ def test_a_full_disk_loses_nothing_and_the_run_ends_when_space_is_freed(mount: C
     journal.close()
 
 
-def test_a_disk_that_was_full_before_is_named_at_opening(mount: Callable[..., Path]) -> None:
-    folder = mount("size=256k")
-    (folder / "ballast").write_bytes(b"x" * 253_952)
+@pytest.mark.parametrize("name", ["j", "a/new"])
+def test_a_disk_that_was_full_before_is_named_at_opening(mount: Callable[..., Path], name: str) -> None:
+    folder = mount("size=512k")
+    content = filled(folder / "j").read_bytes()
+    with contextlib.suppress(OSError), (folder / "ballast").open("wb", buffering=0) as ballast:
+        while ballast.write(b"x" * 4096):
+            pass
     with pytest.raises(JournalFull, match=str(folder)):
-        SqliteJournal(folder / "a" / "j")
+        SqliteJournal(folder / name)
+    assert (folder / "j").read_bytes() == content
+    (folder / "ballast").unlink()
+    open_and_verify(folder / name)
 
 
 def test_a_read_only_disk_is_named(mount: Callable[..., Path]) -> None:
@@ -367,7 +375,7 @@ def test_parked_runs_cost_a_claim_nothing(sqlite: SqliteJournal) -> None:
             return 0
 
         connection.set_progress_handler(count, 10)
-        assert sqlite._leases._candidate(connection, None, 2e9) is None
+        assert sqlite._leases._candidate(connection, this_process("w"), None, 2e9) is None
         connection.set_progress_handler(None, 0)
     assert steps < 10
 

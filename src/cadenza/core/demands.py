@@ -86,9 +86,10 @@ class WaitUntil(Demand, frozen=True, tag="wait", kw_only=True, omit_defaults=Tru
 
 AnyDemand = CallModel | CallTool | Host | AskPerson | WaitUntil
 
-HOST_OPS = ("open_folder", "prepare", "save_reports")
+HOST_OPS = ("open_folder", "prepare", "save_reports", "read_file", "write_file")
 """``open_folder`` makes the run's folder and returns ``{"path": …}``; ``prepare`` writes context snapshots
-and reads reports; ``save_reports`` writes report files."""
+and reads reports; ``save_reports`` writes report files; ``read_file`` and ``write_file`` are for the
+files that a piece itself names."""
 
 
 def is_repeatable(demand: Demand) -> bool:

@@ -45,8 +45,9 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
 
 
 class VisitStarted(Event, frozen=True, tag="visit.started", kw_only=True, omit_defaults=True):
-    """A movement begins. ``cause``: ``start``, ``rule``, ``monitor``, ``answer``, ``retry``, ``restart``.
+    """A movement begins.
 
+    ``cause``: ``start``, ``rule``, ``monitor``, ``answer``, ``gate``, ``retry``, ``restart``.
     ``version`` is the movement kind's; ``attempt`` grows when the same visit is restarted from its head.
     ``lanes`` names the sub-movements whose own counters grow with it. ``limit`` is set where a retry grants
     more visits.

@@ -35,6 +35,8 @@ def route(piece: Piece, movement: str, answers: tuple[Hash, ...], signal: Signal
     """
     if signal.kind == "again":
         given = (signal.answer,) if signal.answer is not None else ()
+        if signal.method == "gate":
+            return Enter(movement=movement, cause="gate", answers=given)
         return Enter(movement=movement, cause="answer", answers=(*answers, *given))
     if signal.kind == "rule":
         return _follow(piece, movement, signal)

@@ -72,10 +72,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of a visit.
 
-    ``kind``: ``rule`` (a rule matched: ``next`` says where to), ``again`` (a person answered: the same
-    movement is visited anew with ``answer``), ``no_match``, ``failed`` (``code`` and ``message``),
-    ``broken`` (the movement kind itself raised).
-    ``method`` says how the rule was found: ``tag``, ``judge``, ``aggregate`` or ``monitor``.
+    ``kind``: ``rule`` (a rule matched: ``next`` says where to), ``again`` (a person answered, or a gate
+    was not passed: the same movement is visited anew with ``answer``), ``no_match``, ``failed``
+    (``code`` and ``message``), ``broken`` (the movement kind itself raised).
+    ``method`` says how the rule was found: ``tag``, ``judge``, ``aggregate``, ``monitor``, ``gate``,
+    or a stage of ``phases: three``.
     """
 
     kind: Literal["rule", "again", "no_match", "failed", "broken"]

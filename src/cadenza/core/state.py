@@ -17,7 +17,6 @@ from cadenza.core.outcomes import AnyOutcome, Replied, Returned, Usage
 from cadenza.core.signals import Status
 from cadenza.ids import Hash
 
-
 USER_INPUTS = 100
 """How many answers of people a run remembers (TAKT's command-line engine, main loop)."""
 
@@ -282,7 +281,7 @@ def _visit_ended(state: RunState, event: ev.VisitEnded, actor: str) -> None:
     state.open, state.requests = {}, {}
     if signal.output is not None:
         state.previous = signal.output
-    if signal.answer is not None:
+    if signal.answer is not None and signal.method != "gate":
         state.user_inputs = (*state.user_inputs, signal.answer)[-USER_INPUTS:]
     if signal.judged is not None:
         judge = signal.judged.name

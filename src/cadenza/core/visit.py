@@ -63,7 +63,6 @@ class Visit:
         self.sessions = state.visit.sessions
         self.user_inputs = state.user_inputs
         self.prefix = ""
-        self.timeout: float | None = None
         self.cycle_count: int | None = None
         self.folder: str | None = state.folder
 
@@ -88,6 +87,12 @@ class Visit:
             visit.iteration = iteration
             visit.movement_iteration += 1
         return visit
+
+    def gate_note(self) -> str | None:
+        """What a command gate said that sent the movement back, where one did."""
+        if self.started.cause != "gate" or self.lane:
+            return None
+        return self.text(self.started.answers[-1])
 
     def text(self, hash: Hash) -> str:
         """A text by its hash."""

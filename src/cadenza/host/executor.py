@@ -10,6 +10,7 @@ import msgspec
 from cadenza.core.demands import HOST_OPS, Host
 from cadenza.errors import HostError
 from cadenza.host.folder import ROOT, open_folder
+from cadenza.host.named_files import read_file, write_file
 from cadenza.host.reports import save_reports
 from cadenza.host.snapshots import prepare
 from cadenza.ids import Hash, text_hash
@@ -51,7 +52,8 @@ class HostExecutor:
         Returns:
             The JSON value, texts in it by hash, and the texts that are new.
             ``open_folder`` gives ``{"path": ...}``, ``prepare`` ``{"reports": {name: hash or None},
-            "snapshots": {kind: path}}``, ``save_reports`` ``{"saved": [names]}``.
+            "snapshots": {kind: path}}``, ``read_file`` ``{"text": hash}``, ``write_file``
+            ``{"path": ...}``, ``save_reports`` ``{"saved": [names]}``.
 
         Raises:
             HostError: with code ``disk_full``, ``read_only``, ``not_found``, ``escapes`` or ``failed``.
@@ -95,8 +97,20 @@ def _save_reports(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> R
     return {"saved": save_reports(cwd, wanted.folder, texts, wanted.at, run=run)}, {}
 
 
+def _read_file(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Result:
+    content = read_file(cwd, args["path"], run=run)
+    return {"text": text_hash(content)}, {text_hash(content): content}
+
+
+def _write_file(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Result:
+    write_file(cwd, args["path"], text(args["text"]), run=run)
+    return {"path": args["path"]}, {}
+
+
 _OPERATIONS: Mapping[str, Callable[[Mapping[str, Any], str, str, Texts], Result]] = {
     "open_folder": _open_folder,
     "prepare": _prepare,
     "save_reports": _save_reports,
+    "read_file": _read_file,
+    "write_file": _write_file,
 }

@@ -150,7 +150,7 @@ class SqliteJournal:
         if projections.is_due(derived.wake_at, state.seq - known.snapshot):
             sqlite_rows.put_snapshot(connection, known.ref, state)
             known = _Known(known.ref, known.epoch, state.seq)
-        return known, calls
+        return known if derived.wake_at is not None else None, calls
 
     def _look(self, connection: sqlite3.Connection, commit: Commit) -> _Known | Exception:
         """What this process learns about a run at its first commit under an epoch, or why it is refused.
@@ -208,7 +208,11 @@ class SqliteJournal:
 
     def _remember(self, run: str, written: _Written) -> None:
         """Keep what the next commit would otherwise look up: never needed, always found again."""
-        self._known[run], calls = written
+        known, calls = written
+        if known is not None:
+            self._known[run] = known
+        else:
+            self._known.pop(run, None)
         self._calls.update(calls)
         if len(self._calls) > _REMEMBERED:
             self._calls.clear()
@@ -379,8 +383,9 @@ class _Known(NamedTuple):
 _Prepared = tuple[int, Commit, list[str]]
 """A commit's place among those handed in, the commit, its events as JSON."""
 
-_Written = tuple[_Known, dict[str, str]]
-"""What a commit taught: see :class:`_Known`; and the conversations of the model calls that it issued."""
+_Written = tuple[_Known | None, dict[str, str]]
+"""What a commit taught: see :class:`_Known` (None for a run that stands: ten thousand of them cost nothing);
+and the conversations of the model calls that it issued."""
 
 
 class _Unwritable(Exception):

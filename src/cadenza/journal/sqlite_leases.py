@@ -31,11 +31,11 @@ class Leases:
         with self._database.read() as connection:
             if run is not None and connection.execute(_SQL["run_ref"], (run,)).fetchone() is None:
                 raise refusals.no_run(run)
-            if self._candidate(connection, run, self._now(connection)) is None:
+            if self._candidate(connection, holder, run, self._now(connection)) is None:
                 return None
         with self._database.write() as connection:
             now = self._now(connection)
-            found = self._candidate(connection, run, now)
+            found = self._candidate(connection, holder, run, now)
             return None if found is None else self._take(connection, found, holder, now)
 
     def renew(self, lease: Lease) -> Lease:
@@ -75,13 +75,14 @@ class Leases:
         return int(found[0]) if found else 0
 
     def _candidate(
-        self, connection: sqlite3.Connection, run: str | None, now: float
+        self, connection: sqlite3.Connection, holder: Holder, run: str | None, now: float
     ) -> tuple[Any, ...] | None:
+        values = (now, holder.boot, holder.pid, holder.process_start)
         if run is None:
-            rows = connection.execute(_SQL["due_runs"], (now,))
+            rows = connection.execute(_SQL["due_runs"], values)
         else:
-            rows = connection.execute(_SQL["playable_run"], (run,))
-        gone: dict[Holder, bool] = {}
+            rows = connection.execute(_SQL["playable_run"], (*values, run))
+        gone: dict[tuple[str, ...], bool] = {}
         try:
             return next((row for row in rows if _is_free(row, now, gone)), None)
         finally:
@@ -90,7 +91,7 @@ class Leases:
     def _take(
         self, connection: sqlite3.Connection, found: tuple[Any, ...], holder: Holder, now: float
     ) -> Lease:
-        ref, run, epoch, *_, claims = found
+        ref, run, epoch, claims, *_ = found
         epoch, claims, expires = (epoch or 0) + 1, (claims or 0) + 1, now + self._seconds
         connection.execute(
             _SQL["put_lease"],
@@ -99,11 +100,13 @@ class Leases:
         return Lease(run=run, epoch=epoch, worker=holder.worker, expires=expires, claims=claims)
 
 
-def _is_free(row: tuple[Any, ...], now: float, gone: dict[Holder, bool]) -> bool:
-    _, _, epoch, worker, pid, boot, start, expires, _ = row
+def _is_free(row: tuple[Any, ...], now: float, gone: dict[tuple[str, ...], bool]) -> bool:
+    """Whether a row of ``due_runs`` can be claimed; ``gone`` keeps what was found out about processes."""
+    _, _, epoch, _, expires, *process = row
     if epoch is None or expires <= now:
         return True
-    holder = Holder(worker=worker, pid=pid, boot=boot, process_start=start)
-    if holder not in gone:
-        gone[holder] = holders.is_gone(holder)
-    return gone[holder]
+    key = tuple(process)
+    if key not in gone:
+        worker, pid, boot, start = process
+        gone[key] = holders.is_gone(Holder(worker=worker, pid=pid, boot=boot, process_start=start))
+    return gone[key]

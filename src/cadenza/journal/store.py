@@ -159,8 +159,10 @@ class Journal(Protocol):
         :data:`SNAPSHOT_EVERY` events, and whenever ``state.wake_at`` is None: a park or an end).
 
         Raises:
-            LeaseLost: ``epoch`` is no longer the run's.
+            LeaseLost: ``epoch`` is no longer the run's, or its lease was given back.
             SequenceConflict: the last seq is not ``after``.
+            InputRefused: a value is not JSON, or a text holds lone surrogates.
+            NotFound: no such run.
         """
         ...
 
@@ -186,10 +188,11 @@ class Journal(Protocol):
 
     def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
         """Answer a request: consumed once, decided in one transaction. Appends ``request.decided`` when
-        accepted.
+        accepted. Answers are equal when their JSON is.
 
         Raises:
             NotFound: no such request.
+            InputRefused: the value is not JSON.
         """
         ...
 
@@ -199,6 +202,9 @@ class Journal(Protocol):
         Claimable: ``wake_at`` is due by the database's clock, and the lease is free, expired, or held by a
         process of this machine and boot that is gone. The epoch grows with every claim.
         With ``run`` given, a run whose ``wake_at`` lies in the future is claimable too.
+
+        Raises:
+            NotFound: ``run`` is not there.
         """
         ...
 
@@ -211,7 +217,7 @@ class Journal(Protocol):
         ...
 
     def release(self, lease: Lease) -> None:
-        """Give a lease back (no error where it was lost already)."""
+        """Give a lease back (no error where it was lost already). Its claim counts as no loss of a worker."""
         ...
 
     def leases(self) -> dict[str, Lease]:

@@ -1,8 +1,8 @@
 """All problems of a piece file at once, each with its place, the value and the fix.
 
-Lint looks at what loading looks at, and at more: movements that
-nothing leads to, and cycles that nothing ends. Our own format is read
-strictly; in TAKT's an unknown key is a warning, because TAKT ignores it.
+Lint looks at what loading looks at, and at more, all of it warnings: movements that nothing leads to,
+cycles that nothing ends or watches, monitors in each other's way, things written twice, data that is not
+there. Our own format is read strictly; in TAKT's an unknown key is a warning, because TAKT ignores it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cadenza.piece.dialects import Reading, dialect_of_node
-from cadenza.piece.dialects.checks import endless, unreachable
+from cadenza.piece.dialects.checks import Draft
+from cadenza.piece.dialects.fields import Fields
+from cadenza.piece.dialects.movements import PlacedMovement
+from cadenza.piece.dialects.ways import endless, overlapping, unreachable, unwatched
 from cadenza.piece.find import find_piece, read_found
-from cadenza.piece.problems import Problem, Refused, in_order
+from cadenza.piece.problems import Problem, Problems, Refused, in_order
 from cadenza.piece.source import read_source
 from cadenza.piece.vocabulary import Dialect, Language
 
@@ -39,14 +42,66 @@ def lint(
 def _look_closer(reading: Reading) -> None:
     if reading.draft is None:
         return
-    for placed in unreachable(reading.draft):
+    draft, problems = reading.draft, reading.problems
+    _look_at_ways(draft, problems)
+    _look_at_monitors(draft, problems)
+    names = {placed.movement.name: placed.fields.at("name").line for placed in reversed(draft.movements)}
+    for placed in draft.movements:
+        _look_for_twins(placed, names, problems)
+        if placed.movement.kind == "arpeggio":
+            _look_at_arpeggio(placed, problems)
+
+
+def _look_at_ways(draft: Draft, problems: Problems) -> None:
+    for placed in unreachable(draft):
         what = "nothing leads to this movement"
         fix = "name it in a rule's next:, or remove it"
-        reading.problems.warning(placed.fields.at("name"), what, placed.movement.name, fix)
-    for placed in endless(reading.draft):
+        problems.warning(placed.fields.at("name"), what, placed.movement.name, fix)
+    for placed in endless(draft):
         what = "no way leads from here to an end: only max_movements stops it"
         fix = "add a rule with next: COMPLETE or ABORT to the cycle, or a loop monitor"
-        reading.problems.warning(placed.fields.at("name"), what, placed.movement.name, fix)
+        problems.warning(placed.fields.at("name"), what, placed.movement.name, fix)
+    for rule, cycle in unwatched(draft):
+        what = "no loop monitor watches this cycle"
+        fix = f"add one to loop_monitors, with cycle: [{', '.join(cycle)}]"
+        problems.warning(rule.fields.at("next"), what, " → ".join((*cycle, cycle[0])), fix)
+
+
+def _look_at_monitors(draft: Draft, problems: Problems) -> None:
+    for later, earlier, step in overlapping(draft.monitors):
+        line = earlier.fields.at("cycle").line
+        what = f"the monitor on line {line} watches this step too: each begins the other's count anew"
+        problems.warning(later.fields.at("cycle"), what, step, "watch it in one monitor")
+
+
+def _look_for_twins(placed: PlacedMovement, names: dict[str, int], problems: Problems) -> None:
+    """Conditions written twice, and lanes that bear a movement's name."""
+    for movement in (placed, *placed.lanes):
+        seen: dict[str, int] = {}
+        for rule in movement.rules:
+            condition, at = rule.rule.condition.strip(), rule.fields.at("condition")
+            if condition and condition in seen:
+                what = f"this condition stands already on line {seen[condition]}: nobody can tell them apart"
+                problems.warning(at, what, condition, "reword one, or remove it")
+            seen.setdefault(condition, at.line)
+    for lane in placed.lanes:
+        name, at = lane.movement.name, lane.fields.at("name")
+        if name in names:
+            what = f"the movement on line {names[name]} has this name too: they share one count of visits"
+            problems.warning(at, what, name, "give the sub-movement another name")
+
+
+def _look_at_arpeggio(placed: PlacedMovement, problems: Problems) -> None:
+    if placed.reports:
+        what = "an arpeggio writes no reports"
+        at = placed.reports[0][1]
+        problems.warning(at, what, placed.reports[0][0].name, "let a later movement write it")
+    block = placed.movement.arpeggio
+    if block is not None and not Path(block.source).is_file():
+        at = placed.fields.at("arpeggio")
+        place = Fields(at, problems, "arpeggio").at("source_path")
+        fix = "put it there before the run comes to this movement"
+        problems.warning(place, "there is no such table yet", place.text, fix)
 
 
 def dialect_of(path: str | Path) -> Dialect:

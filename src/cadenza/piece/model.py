@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,6 +22,12 @@ class Model(BaseModel):
     """Frozen, and strict about unknown fields: a stored piece is read by the version that knows it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def changed(self, **fields: Any) -> Self:
+        """A copy with other values for some fields. What is cached of this one (hashes) is not carried over,
+        as ``model_copy`` would."""
+        kept = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**kept, **fields})
 
 
 class Facet(Model):

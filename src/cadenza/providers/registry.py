@@ -91,4 +91,15 @@ def _openai(options: ProviderOptions) -> ModelProvider:
     )
 
 
-_BUILT_IN: dict[str, Factory] = {"openai": _openai, "scripted": _scripted}
+def _anthropic(options: ProviderOptions) -> ModelProvider:
+    from cadenza.providers.models.anthropic_messages import AnthropicProvider
+
+    return AnthropicProvider(
+        model=options.model,
+        base_url=options.base_url,
+        api_key=options.api_key,
+        timeout=options.timeout,
+    )
+
+
+_BUILT_IN: dict[str, Factory] = {"anthropic": _anthropic, "openai": _openai, "scripted": _scripted}

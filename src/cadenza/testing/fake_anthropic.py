@@ -86,7 +86,9 @@ class FakeAnthropic(FakeServer):
 
     def opening(self, answer: Say, asked: Mapping[str, Any]) -> Iterator[bytes]:
         """The message without content, a sign of life, and the beginning of its only block."""
-        yield sse("message_start", message=self._message(_input_usage(answer) | {"output_tokens": 1}, [], None))
+        yield sse(
+            "message_start", message=self._message(_input_usage(answer) | {"output_tokens": 1}, [], None)
+        )
         yield sse("ping")
         yield sse("content_block_start", index=0, content_block=_block(_forced(asked)))
 
@@ -131,7 +133,9 @@ def _unfit(body: Mapping[str, Any]) -> Fail | None:
         if message.get("role") not in ("user", "assistant"):
             return Fail(400, f"messages.{number}.role: Input should be 'user' or 'assistant'")
         content = message.get("content")
-        texts = [content] if isinstance(content, str) else [block.get("text", "x") for block in content or [{}]]
+        texts = (
+            [content] if isinstance(content, str) else [block.get("text", "x") for block in content or [{}]]
+        )
         if not all(text.strip() for text in texts):
             return Fail(400, "messages: text content blocks must contain non-whitespace text")
     return None

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host, WaitUntil
+from cadenza.core.movements.gating import GATE_TOOL
 from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned
 from cadenza.core.state import OpenDemand, RunState
 from cadenza.errors import CadenzaError, HostError, ProviderError
@@ -16,6 +17,7 @@ from cadenza.host.executor import HostExecutor
 from cadenza.ids import Hash, text_hash
 from cadenza.journal.store import Journal
 from cadenza.providers.base import CallKey, ChatMessage, ModelProvider, ModelReply, ModelRequest
+from cadenza.tools.commands import CommandGate
 
 OnText = Callable[[str, OpenDemand, str], None]
 """Called with (run, demand, text) for every piece of streamed text."""
@@ -42,7 +44,7 @@ class Meeting:
     Args:
         journal: where texts and conversations are read.
         models: gives the provider for a name (None: the default one).
-        tools: carries out tool calls by name; this version ships none.
+        tools: carries out tool calls by name, besides those of the package.
         max_tokens: the longest answer that a model may give.
         on_text: is told of streamed text.
     """
@@ -58,7 +60,7 @@ class Meeting:
     ) -> None:
         self._journal = journal
         self._models = models
-        self._tools = dict(tools or {})
+        self._tools: dict[str, ToolExecutor] = {GATE_TOOL: CommandGate(), **(tools or {})}
         self._host = HostExecutor()
         self._max_tokens = max_tokens
         self._on_text = on_text

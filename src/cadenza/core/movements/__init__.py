@@ -8,7 +8,9 @@ from types import MappingProxyType
 import msgspec
 
 from cadenza.core.movements.agent import perform_agent
+from cadenza.core.movements.arpeggio import perform_arpeggio
 from cadenza.core.movements.parallel import perform_parallel
+from cadenza.core.movements.team_leader import perform_team_leader
 from cadenza.core.outcomes import Returned
 from cadenza.core.performance import Performance
 from cadenza.core.signals import Signal
@@ -28,7 +30,12 @@ class MovementKind(msgspec.Struct, frozen=True):
 
 
 KINDS: Mapping[str, MovementKind] = MappingProxyType(
-    {"agent": MovementKind(perform_agent), "parallel": MovementKind(perform_parallel)}
+    {
+        "agent": MovementKind(perform_agent),
+        "parallel": MovementKind(perform_parallel),
+        "team_leader": MovementKind(perform_team_leader),
+        "arpeggio": MovementKind(perform_arpeggio),
+    }
 )
 
 

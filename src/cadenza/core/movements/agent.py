@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cadenza.core.movements.gating import pass_gates
 from cadenza.core.movements.monitoring import watch_loops
 from cadenza.core.movements.playing import Played, play
 from cadenza.core.movements.ruling import conclude, match_rules
@@ -19,6 +20,9 @@ def perform_agent(visit: Visit) -> Performance[Signal]:
     played: Played = yield from play(visit)
     if played.output is None:
         return Signal(kind="failed", code=played.code, message=played.error)
+    stopped = yield from pass_gates(visit, played.output)
+    if stopped is not None:
+        return stopped
     judgement = yield from watch_loops(visit, played.output)
     if judgement.signal is not None:
         return judgement.signal

@@ -28,6 +28,20 @@ def no_match(language: Language, movement: str, conditions: Sequence[str], outpu
     return f"{head}\nConditions tried:\n{tried or '  (none)'}\nOutput:\n{shown}"
 
 
+def gate_failed(language: Language, gate: str, problem: str) -> str:
+    """What an agent is told whose work did not pass a command gate."""
+    if language == "ja":
+        return f"品質ゲート「{gate}」を通過しませんでした。直してください。\n{ends(problem, language)}"
+    return f'The quality gate "{gate}" was not passed. Put it right.\n{ends(problem, language)}'
+
+
+def plan_refused(language: Language, problem: str) -> str:
+    """What a team leader is told whose plan cannot be used."""
+    if language == "ja":
+        return f"この計画は使えません: {problem}\n同じ形式で、直した計画の全体だけを出力してください。"
+    return f"This plan cannot be used: {problem}\nAnswer with the whole plan, put right, in the same form."
+
+
 def status_not_found(movement: str) -> str:
     """What TAKT's command-line engine says when every stage has failed; the same words in any language."""
     return f'Status not found for movement "{movement}": no rule matched after all detection phases'

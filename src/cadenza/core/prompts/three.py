@@ -55,7 +55,8 @@ class ThreePrompt(msgspec.Struct, frozen=True, kw_only=True):
     whole text. ``previous`` is the latest output of the run; with ``pass_previous`` off it is left out
     and ``{previous_response}`` stays as it is written. ``inputs`` is all that a person has answered to
     this movement. ``reports`` holds the files that the instruction mentions, ``None`` for one that does
-    not exist; ``report_names`` are the files that the movement owes. ``edit`` unset adds no rule.
+    not exist; ``report_names`` are the files that the movement owes. ``edit`` unset adds no rule. A
+    ``literal`` instruction is no template: what stands in braces stays.
     """
 
     instruction: str
@@ -83,6 +84,7 @@ class ThreePrompt(msgspec.Struct, frozen=True, kw_only=True):
     quality_gates: tuple[str, ...] = ()
     edit: bool | None = None
     retry_note: str | None = None
+    literal: bool = False
     cycle_count: int | None = None
     language: Language = "en"
 
@@ -191,6 +193,8 @@ def _files(prompt: ThreePrompt, words: ThreeTexts) -> Iterator[str]:
 
 
 def _expanded(template: str, prompt: ThreePrompt, words: ThreeTexts) -> str:
+    if prompt.literal:
+        return template
     reports: dict[str, str | None] = {
         file: fill(words.missing_report, name=file) if content is None else content
         for file in reports_mentioned(template)

@@ -198,17 +198,26 @@ DELETE FROM snapshots;
 SELECT epoch, worker, expires, claims FROM leases WHERE run = ?;
 
 -- due_runs --
--- Runs that a worker can play at ?1, the longest waiting first, with whoever holds them.
-SELECT r.ref, r.id, l.epoch, l.worker, l.pid, l.boot, l.process_start, l.expires, l.claims
+-- Runs that a worker can play at ?1, the longest waiting first. Leases that run are left out, but for those
+-- of other processes of the boot ?2 than ?3 (pid) started at ?4: these may be gone, and are named.
+SELECT r.ref, r.id, l.epoch, l.claims, l.expires, l.worker, l.pid, l.boot, l.process_start
 FROM runs AS r LEFT JOIN leases AS l ON l.run = r.ref
 WHERE r.wake_at IS NOT NULL AND r.wake_at <= ?1
+    AND (
+        l.epoch IS NULL OR l.expires <= ?1
+        OR (l.boot = ?2 AND (l.pid <> ?3 OR l.process_start <> ?4))
+    )
 ORDER BY max(r.wake_at, r.updated_at);
 
 -- playable_run --
--- One run that a worker can play now or later, with whoever holds it.
-SELECT r.ref, r.id, l.epoch, l.worker, l.pid, l.boot, l.process_start, l.expires, l.claims
+-- The run ?5, if a worker can play it now or later; leases as above.
+SELECT r.ref, r.id, l.epoch, l.claims, l.expires, l.worker, l.pid, l.boot, l.process_start
 FROM runs AS r LEFT JOIN leases AS l ON l.run = r.ref
-WHERE r.id = ? AND r.wake_at IS NOT NULL;
+WHERE r.id = ?5 AND r.wake_at IS NOT NULL
+    AND (
+        l.epoch IS NULL OR l.expires <= ?1
+        OR (l.boot = ?2 AND (l.pid <> ?3 OR l.process_start <> ?4))
+    );
 
 -- put_lease --
 INSERT OR REPLACE INTO leases (run, epoch, worker, pid, boot, process_start, expires, claims)

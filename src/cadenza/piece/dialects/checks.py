@@ -5,7 +5,7 @@ All checks run before anything is played or paid for, and each records what it f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cadenza.errors import PieceError
@@ -15,6 +15,7 @@ from cadenza.piece.dialects.movements import PlacedMonitor, PlacedMovement, Plac
 from cadenza.piece.dialects.reports import Placed
 from cadenza.piece.facets import nearest
 from cadenza.piece.problems import Problems
+from cadenza.piece.report_files import same_file
 from cadenza.piece.source import Node
 from cadenza.piece.vocabulary import ABORT, COMPLETE, SENTINELS
 
@@ -169,15 +170,29 @@ def _labels(lane: PlacedMovement) -> set[str]:
 
 
 def _check_reports(placed: PlacedMovement, problems: Problems) -> None:
-    """Two reports of one visit with one name: the second would overwrite the first."""
+    """Two reports of one visit with one name: the second would overwrite the first. Lanes write at the same
+    time and into one folder, so names that only some file systems tell apart are one name."""
     seen: dict[str, int] = {}
     owed: list[Placed] = [*placed.reports, *(report for lane in placed.lanes for report in lane.reports)]
     for report, node in owed:
-        key = report.name.casefold()
+        key = same_file(report.name)
         if key in seen:
             what = f"this report's name was given already on line {seen[key]}"
             problems.error(node, what, report.name, "give each report of a movement its own name")
+        elif (line := _nested(key, seen)) is not None:
+            what = f"one of two reports would be the other's folder, see line {line}"
+            problems.error(node, what, report.name, "rename one of them")
         seen.setdefault(key, node.line)
+
+
+def _nested(name: str, seen: Mapping[str, int]) -> int | None:
+    """The line of a report that would be a folder of ``name``, or the other way round."""
+    lines = (
+        line
+        for other, line in seen.items()
+        if f"{name}/".startswith(f"{other}/") or other.startswith(f"{name}/")
+    )
+    return next(lines, None)
 
 
 def _check_monitor(placed: PlacedMonitor, draft: Draft, problems: Problems) -> None:
@@ -196,39 +211,6 @@ def _check_monitor(placed: PlacedMonitor, draft: Draft, problems: Problems) -> N
         condition = _condition(rule, problems)
         if condition is not None and condition.kind in ("all", "any"):
             _refuse_aggregate(rule, problems)
-
-
-def unreachable(draft: Draft) -> list[PlacedMovement]:
-    """The movements that no rule and no judge leads to."""
-    first = draft.initial.text if draft.initial is not None else next(iter(draft.names), "")
-    judged = {rule.rule.next or "" for monitor in draft.monitors for rule in monitor.rules}
-    ways = _ways(draft)
-    reached: set[str] = set()
-    ahead = {first, *judged}
-    while ahead:
-        name = ahead.pop()
-        if name in ways and name not in reached:
-            reached.add(name)
-            ahead |= ways[name]
-    return [placed for placed in draft.movements if placed.movement.name not in reached]
-
-
-def endless(draft: Draft) -> list[PlacedMovement]:
-    """The movements from which no rule and no judge ever leads to an end."""
-    ways = _ways(draft)
-    for monitor in draft.monitors:
-        for name in monitor.monitor.cycle:
-            ways.setdefault(name, set()).update(rule.rule.next or "" for rule in monitor.rules)
-    ending: set[str] = set(ENDS)
-    while more := {name for name, targets in ways.items() if name not in ending and targets & ending}:
-        ending |= more
-    return [placed for placed in draft.movements if placed.rules and placed.movement.name not in ending]
-
-
-def _ways(draft: Draft) -> dict[str, set[str]]:
-    return {
-        placed.movement.name: {rule.rule.next or "" for rule in placed.rules} for placed in draft.movements
-    }
 
 
 def _which(name: str, known: Sequence[str]) -> str:

@@ -80,10 +80,9 @@ class Fields:
         node = self.get(*names)
         if node is None:
             return default
-        number = node.value
-        if isinstance(number, int) and not isinstance(number, bool):
-            if least <= number and (most is None or number <= most):
-                return number
+        number = node.value if not isinstance(node.value, bool) else None
+        if isinstance(number, int) and least <= number and (most is None or number <= most):
+            return number
         what = node.kind if not isinstance(node.value, int) else "this"
         to = "" if most is None else f" to {most}"
         message = f"{names[0]} must be a whole number from {least}{to}, not {what}"

@@ -81,7 +81,7 @@ class MovementReader:
                 found |= {"persona": persona, "persona_name": fields.text("persona_name") or name}
         elif kind == "arpeggio":
             found = {"arpeggio": reader.arpeggio(fields)}
-        return replace(placed, movement=placed.movement.model_copy(update=found)) if found else placed
+        return replace(placed, movement=placed.movement.changed(**found)) if found else placed
 
     def _refuse(self, fields: Fields) -> None:
         for key, node in fields:

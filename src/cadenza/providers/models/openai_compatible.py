@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
 from cadenza.clock import Clock, system_clock
 from cadenza.core.outcomes import Usage
 from cadenza.errors import ProviderError, UsageError
 from cadenza.providers.base import ModelReply, ModelRequest, OnText
+from cadenza.providers.models.addresses import check_address, secrets_of, shown_address
 from cadenza.providers.models.openai_errors import (
+    CHAT_COMPLETIONS,
     Caller,
     bad_request,
     cut,
@@ -24,6 +25,7 @@ from cadenza.providers.models.openai_errors import (
     foreign,
     refused_field,
 )
+from cadenza.providers.models.streamed import StreamedText
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -77,7 +79,7 @@ class OpenAIProvider:
         """Answer one request, streaming.
 
         Raises:
-            ProviderError: see :mod:`cadenza.providers.models.openai_errors` for which code when.
+            ProviderError: see :mod:`cadenza.providers.models.call_errors` for which code when.
         """
         caller = self._caller(request)
         try:
@@ -108,7 +110,13 @@ class OpenAIProvider:
                 "the provider 'openai' was asked for no model in particular",
                 "name one with --model, with the environment variable CADENZA_MODEL, or in the piece",
             )
-        return Caller(model=model, url=_shown_url(self.base_url), secrets=_secrets(self), clock=self._clock)
+        return Caller(
+            model=model,
+            url=shown_address(self.base_url),
+            secrets=secrets_of(self.base_url, self._key),
+            clock=self._clock,
+            format=CHAT_COMPLETIONS,
+        )
 
     async def _open(self, request: ModelRequest, caller: Caller) -> Any:
         from openai import APIStatusError
@@ -155,7 +163,7 @@ def _parameters(request: ModelRequest, model: str, refused: set[str]) -> dict[st
 
 async def _collect(stream: AsyncStream[Any], caller: Caller, on_text: OnText) -> ModelReply:
     """The reply that the chunks add up to. Some servers send usage in a last chunk without choices."""
-    text, finish, usage, model = _Text(on_text), None, Usage(), caller.model
+    text, finish, usage, model = StreamedText(on_text), None, Usage(), caller.model
     async for chunk in stream:
         model = chunk.model or model
         if chunk.usage is not None:
@@ -172,33 +180,6 @@ async def _collect(stream: AsyncStream[Any], caller: Caller, on_text: OnText) ->
     return ModelReply(text=text.finished(), usage=usage, model=model, finish=finish)
 
 
-class _Text:
-    """Streamed text. A character that JSON wrote as two surrogate escapes may arrive in two chunks."""
-
-    def __init__(self, on_text: OnText) -> None:
-        self._on_text = on_text
-        self._parts: list[str] = []
-        self._half = ""
-
-    def add(self, piece: str) -> None:
-        piece = self._half + piece
-        self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
-        whole = _mended(piece[: len(piece) - len(self._half)])
-        if whole:
-            self._parts.append(whole)
-            self._on_text(whole)
-
-    def finished(self) -> str:
-        return "".join(self._parts) + ("\ufffd" if self._half else "")
-
-
-def _mended(text: str) -> str:
-    """Surrogate pairs joined; a lone half becomes U+FFFD, as no file or database could hold it."""
-    if not any("\ud800" <= letter <= "\udfff" for letter in text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def _usage(given: Any) -> Usage:
     details = getattr(given, "prompt_tokens_details", None)
     cached = getattr(details, "cached_tokens", None) or 0
@@ -206,30 +187,9 @@ def _usage(given: Any) -> Usage:
 
 
 def _check_address(base_url: str, key: str) -> None:
-    try:
-        parts = urlsplit(base_url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise UsageError(
-            f"not an address of a model server: {base_url!r}",
-            hint="OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1",
-        )
+    check_address(base_url, "OPENAI_BASE_URL looks like http://127.0.0.1:8080/v1")
     if base_url == DEFAULT_URL and not key:
         raise UsageError(
             f"no key for {DEFAULT_URL}",
             hint="set OPENAI_API_KEY; or set OPENAI_BASE_URL to a server of your own, which may need none",
         )
-
-
-def _shown_url(base_url: str) -> str:
-    """The address without a user name, password or query."""
-    parts = urlsplit(base_url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
-
-
-def _secrets(provider: OpenAIProvider) -> tuple[str, ...]:
-    password = urlsplit(provider.base_url).password
-    return tuple(secret for secret in (provider._key, password) if secret)

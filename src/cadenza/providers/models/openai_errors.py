@@ -1,84 +1,20 @@
-"""What went wrong with a call of an OpenAI-compatible server, said for machines and for people.
-
-=====================================================  ================  =========
-what happened                                          code              retriable
-=====================================================  ================  =========
-refused, reset before the answer, no such host; 409    ``unavailable``   yes
-silence for longer than the timeout; 408               ``timeout``       yes
-429 (but where the account has no credit left)         ``rate_limited``  yes
-5xx; an error or broken data inside a stream           ``server``        yes
-the stream ended before the answer did                 ``cut``           yes
-401, 403                                               ``auth``          no
-404                                                    ``not_found``     no
-400 and every other 4xx                                ``bad_request``   no
-no stream of the format at all; anything else          ``failed``        no
-=====================================================  ================  =========
-
-No message holds a key: whatever a server echoes is blanked out.
-"""
+"""What is particular to the errors of OpenAI-compatible servers; the rest is in :mod:`.call_errors`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-from math import isfinite
 from typing import Any
 
-import msgspec
-
-from cadenza.clock import Clock
 from cadenza.errors import ProviderError
-from cadenza.providers.models.status import RETRIABLE, code_of
-
-LONGEST_ECHO = 300
-"""Characters of a server's own message that are repeated in ours."""
-
-
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was called: what every message names. ``secrets`` are blanked out of it."""
-
-    model: str
-    url: str
-    secrets: tuple[str, ...]
-    clock: Clock
-
-    def __str__(self) -> str:
-        return f"{self.url} (model {self.model!r})"
+from cadenza.providers.models import call_errors
+from cadenza.providers.models.call_errors import Caller, Format, bad_request, cut, foreign, retry_after
 
 
 def explained(error: Exception, caller: Caller, *, streaming: bool) -> ProviderError:
     """The ProviderError for what the client library raised; ``streaming``: the answer had begun."""
-    from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError
+    import openai
 
-    if isinstance(error, APIStatusError):
-        return _status(error, caller)
-    if isinstance(error, APITimeoutError) or "Timeout" in type(error).__name__:
-        return _error("timeout", f"{caller} was silent for too long", "is the server overloaded?")
-    if isinstance(error, APIConnectionError) or _from_transport(error):
-        return cut(caller, None) if streaming else _unavailable(error, caller)
-    if isinstance(error, APIError):
-        return _error("server", f"{caller} reported an error in its answer: {_echo(error.message, caller)}")
-    if isinstance(error, ValueError):
-        told = f"{caller} sent what is not the chat-completions format ({_echo(str(error), caller)})"
-        return _error("server", told, _ADDRESS_HINT)
-    return _error("failed", f"{caller}: {type(error).__name__}: {_echo(str(error), caller)}")
-
-
-def cut(caller: Caller, received: int | None) -> ProviderError:
-    """The stream ended before the answer was complete; ``received`` characters had come."""
-    after = "" if received is None else f" after {received} characters"
-    return _error("cut", f"{caller} ended its answer in the middle{after}", "another try may get all of it")
-
-
-def foreign(caller: Caller, content_type: str) -> ProviderError:
-    """Something answered, with success, that is no model server: a web page, say."""
-    told = f"{caller} answered with {content_type or 'no content type'} instead of a stream of the format"
-    return _error("failed", told, _ADDRESS_HINT)
-
-
-def bad_request(message: str, hint: str) -> ProviderError:
-    """A call that cannot be made as it is."""
-    return _error("bad_request", message, hint)
+    return call_errors.explained(error, caller, streaming=streaming, sdk=openai)
 
 
 def refused_field(error: Any, sent: Mapping[str, Any]) -> str | None:
@@ -103,58 +39,6 @@ def _unsupported(name: str, told: str) -> bool:
     return name in told and (name != "max_tokens" or "max_completion_tokens" in told)
 
 
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds the server asked to wait: ``retry-after-ms``, or ``retry-after`` in seconds or as a date."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        seconds = _number(value)
-        if seconds is not None:
-            return max(0.0, seconds * unit)
-        try:
-            return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-        except (ValueError, OverflowError):
-            continue
-    return None
-
-
-def _number(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
-
-
-def _status(error: Any, caller: Caller) -> ProviderError:
-    status = int(error.status_code)
-    code = code_of(status)
-    spent = getattr(error, "code", None) == "insufficient_quota"
-    told = _echo(_server_words(error), caller)
-    return ProviderError(
-        f"{caller} answered {status}: {told}",
-        code=code,
-        retriable=code in RETRIABLE and not spent,
-        retry_after=retry_after(error.response.headers, caller.clock()),
-        status=status,
-        hint=_QUOTA_HINT if spent else _HINTS.get(code),
-    )
-
-
-_ADDRESS_HINT = "does the address end in /v1, and is it a model server?"
-_QUOTA_HINT = "the account has no credit left; add some, or choose another provider"
-_HINTS = {
-    "auth": "check OPENAI_API_KEY, and that it is a key for this server",
-    "not_found": "check the model's name and the address (it usually ends in /v1)",
-    "bad_request": "the server will not take this call as it is; is the model able to do what it asks?",
-    "rate_limited": "wait, or use fewer workers",
-    "timeout": "is the server overloaded?",
-    "unavailable": "the server is busy with something that excludes this call; another try may help",
-    "server": "the fault is the server's; its log may say more",
-}
-
-
 def _server_words(error: Any) -> str:
     body = error.body
     if isinstance(body, Mapping) and isinstance(body.get("message"), str) and body["message"]:
@@ -162,27 +46,26 @@ def _server_words(error: Any) -> str:
     return str(error.message)
 
 
-def _unavailable(error: Exception, caller: Caller) -> ProviderError:
-    cause = error.__cause__ or error
-    told = _echo(str(cause) or type(cause).__name__, caller)
-    return _error(
-        "unavailable",
-        f"{caller} cannot be reached ({told})",
-        "is the server running, and is OPENAI_BASE_URL its address?",
-    )
+def _spent(error: Any) -> bool:
+    return getattr(error, "code", None) == "insufficient_quota"
 
 
-def _from_transport(error: Exception) -> bool:
-    """Older releases of the client let errors of their HTTP library through while streaming."""
-    return type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2")
+CHAT_COMPLETIONS = Format(
+    name="chat-completions",
+    key="OPENAI_API_KEY",
+    url="OPENAI_BASE_URL",
+    address_hint="does the address end in /v1, and is it a model server?",
+    words_of=_server_words,
+    spent=_spent,
+)
 
-
-def _error(code: str, message: str, hint: str | None = None) -> ProviderError:
-    return ProviderError(message, code=code, retriable=code in RETRIABLE, hint=hint)
-
-
-def _echo(text: str, caller: Caller) -> str:
-    for secret in caller.secrets:
-        text = text.replace(secret, "***")
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST_ECHO else text[: LONGEST_ECHO - 1] + "…"
+__all__ = [
+    "CHAT_COMPLETIONS",
+    "Caller",
+    "bad_request",
+    "cut",
+    "explained",
+    "foreign",
+    "refused_field",
+    "retry_after",
+]

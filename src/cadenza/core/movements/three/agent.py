@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from cadenza.core.demands import AskPerson
+from cadenza.core.movements.gating import pass_gates
 from cadenza.core.movements.ruling import Matched, conclude
 from cadenza.core.movements.three.monitoring import watch_reentry
 from cadenza.core.movements.three.reporting import Blocked, write_reports
@@ -37,6 +38,9 @@ def perform_agent_three(visit: Visit) -> Performance[Signal]:
     if performed.work is None:
         return Signal(kind="failed", code=performed.code, message=performed.error)
     work = performed.work
+    stopped = yield from pass_gates(visit, work.output)
+    if stopped is not None:
+        return stopped
     matched: Matched = yield from find_rule(visit, work)
     signal: Signal = yield from conclude(visit, matched, work.output)
     return (yield from watch_reentry(visit, signal))

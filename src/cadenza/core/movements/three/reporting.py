@@ -14,7 +14,7 @@ from cadenza.ids import Hash
 from cadenza.piece.model import Report
 
 
-class Blocked(Exception):  # noqa: N818 - it is no error: it carries the text of an agent that asks
+class Blocked(Exception):
     """An agent asked for a person instead of writing its report."""
 
     def __init__(self, output: Hash) -> None:

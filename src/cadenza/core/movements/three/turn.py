@@ -48,7 +48,13 @@ class Session:
         return self.visit.sessions.get(self.key)
 
     def say(
-        self, key: str, text: str, *, conversation: str | None, purpose: str = "perform"
+        self,
+        key: str,
+        text: str,
+        *,
+        conversation: str | None,
+        purpose: str = "perform",
+        schema: Hash | None = None,
     ) -> tuple[str, Need]:
         """A message of ours, in ``conversation`` or in a new one; the conversation and the demand."""
         visit, movement = self.visit, self.visit.movement
@@ -64,8 +70,8 @@ class Session:
             purpose=purpose,
             provider=visit.run.provider or movement.provider,
             model=visit.run.model or movement.model,
+            schema=schema,
             session=self.key,
-            timeout=visit.timeout,
         )
         return conversation, visit.need(key, demand)
 
@@ -73,7 +79,7 @@ class Session:
 def take_turn(visit: Visit, session: Session) -> Performance[Turn]:
     """Phase 1, asked again in a new session as long as the answer is blank."""
     prepared = yield from prepare(visit)
-    prompt = compose_three(prompt_of_three(visit, prepared))
+    prompt = compose_turn(visit, prepared)
     conversation = session.current()
     purpose = "perform" if visit.cycle_count is None else "loop-judge"
     for tried in range(1, BLANK_TRIES + 1):
@@ -102,6 +108,14 @@ def system_text(visit: Visit) -> str:
     )
 
 
+def compose_turn(visit: Visit, prepared: Prepared | None = None, *, text: str | None = None) -> str:
+    """Phase 1's message; ``text`` takes the instruction's place as it is, with the task in it."""
+    prompt = prompt_of_three(visit, prepared or Prepared())
+    if text is not None:
+        prompt = msgspec.structs.replace(prompt, instruction=text, literal=True, task="", previous=None)
+    return compose_three(prompt)
+
+
 def prompt_of_three(visit: Visit, prepared: Prepared) -> ThreePrompt:
     """Phase 1's message, from the movement and the visit."""
     movement, snapshots = visit.movement, prepared.snapshots
@@ -126,6 +140,7 @@ def prompt_of_three(visit: Visit, prepared: Prepared) -> ThreePrompt:
         previous=visit.text(visit.previous) if visit.previous else None,
         previous_source=snapshots.get("previous"),
         pass_previous=movement.pass_previous_response,
+        retry_note=visit.gate_note(),
         inputs=tuple(visit.text(text) for text in visit.user_inputs),
         instruction=visit.text(movement.instruction) if movement.instruction else "{task}",
         quality_gates=movement.quality_gates,

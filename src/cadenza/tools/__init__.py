@@ -1,0 +1,1 @@
+"""What carries out tool calls. In this version: the commands of quality gates."""
