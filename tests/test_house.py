@@ -22,7 +22,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"piece"}),
     frozenset({"core"}),
     frozenset({"providers", "tools", "host", "journal"}),
-    frozenset({"worker"}),
+    frozenset({"worker", "config"}),
     frozenset({"service", "preview"}),
     frozenset({"cli", "mcp", "web", "engine"}),
     frozenset({"__init__", "__main__"}),

@@ -97,7 +97,11 @@ class Engine:
         )
         self._providers = Providers(provider, model, self.settings)
         self.service = Service(
-            self.journal, actor=self.settings.actor, language=self.settings.language, clock=clock
+            self.journal,
+            actor=self.settings.actor,
+            language=self.settings.language,
+            kinds=kinds,
+            clock=clock,
         )
         meeting = Meeting(
             self.journal,

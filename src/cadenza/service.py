@@ -7,7 +7,7 @@ It appends facts and reads them; it plays nothing. A worker (embedded in :class:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from cadenza.config import Configuration, apply
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.loops import window
+from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.state import RunState, fold_recorded
 from cadenza.errors import Conflict, InputRefused, NotFound, UsageError
 from cadenza.ids import new_run_id, new_seed, text_hash
@@ -35,7 +36,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is to be played. ``provider`` and ``model`` win over what the piece names.
 
     ``provider`` is ``openai``, ``scripted:PATH`` or a plug-in's name; ``any_provider``: whoever plays the
-    run answers to every name. ``phases`` and ``max_movements`` replace the piece's own.
+    run answers to every name. ``phases`` and ``max_movements`` replace the piece's own. ``interactive``:
+    somebody is there, so ``interactive_only`` rules count.
     """
 
     cwd: Path | None = None
@@ -46,6 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     any_provider: bool = False
     phases: Phases | None = None
     max_movements: int | None = None
+    interactive: bool = False
     workspace: str = "default"
 
 
@@ -56,6 +59,7 @@ class Service:
         journal: where the facts are.
         actor: who acts, for the journal.
         language: of the engine's own texts, where neither the run nor the piece says.
+        kinds: movement kinds by name, for those who add their own.
     """
 
     def __init__(
@@ -64,9 +68,11 @@ class Service:
         *,
         actor: str = "person",
         language: Language = "en",
+        kinds: Mapping[str, MovementKind] = KINDS,
         clock: Clock = system_clock,
     ) -> None:
         self.journal = journal
+        self._kinds = kinds
         self.actor = actor
         self.language = language
         self._clock = clock
@@ -124,7 +130,7 @@ class Service:
         run, now = new_run_id(), self._clock()
         texts = {**piece.texts, piece.piece.hash: piece.piece.source, text_hash(task): task}
         started = self._started(piece.piece, text_hash(task), _working_directory(options), options)
-        step = Conductor(piece.piece).start(started, now, texts)
+        step = Conductor(piece.piece, kinds=self._kinds).start(started, now, texts)
         self.journal.create(run, step.events, step.state, {**texts, **step.texts}, at=now, actor=self.actor)
         return run
 
@@ -142,6 +148,7 @@ class Service:
             model=options.model,
             history=window(piece.loop_monitors),
             limit=options.max_movements or piece.max_movements,
+            interactive=options.interactive,
         )
 
     def answer(self, request: str, value: Any) -> Decision:
@@ -149,10 +156,11 @@ class Service:
 
         Raises:
             NotFound: no such request (a unique beginning of an id is enough).
-            InputRefused: no storable text, or an empty one.
+            InputRefused: no storable text, or an empty one (a blocked agent's question may be left empty:
+                that ends the run).
         """
         row = self.request(request)
-        if isinstance(value, str):
+        if isinstance(value, str) and not (row.reason == "blocked" and not value.strip()):
             check_text(value, "the answer")
         return self.journal.decide(row.id, value, at=self._clock(), actor=self.actor)
 

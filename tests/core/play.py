@@ -8,7 +8,7 @@ from typing import Any
 
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
-from cadenza.core.demands import CallModel, Host
+from cadenza.core.demands import CallModel, Host, WaitUntil
 from cadenza.core.loops import window
 from cadenza.core.outcomes import AnyOutcome, Replied, Returned, Usage
 from cadenza.core.scribe import Step
@@ -95,6 +95,8 @@ class Play:
             value, made = self.host(demand, run="rtest", cwd=self.state.run.cwd, text=self.texts.__getitem__)
             self.texts.update(made)
             return Returned(value)
+        if isinstance(demand, WaitUntil):
+            return Returned()
         assert isinstance(demand, CallModel)
         prompt = self.texts[demand.append[-1].text]
         self.calls.append((demand, prompt))

@@ -60,7 +60,8 @@ class Conductor:
     def begin(self, state: RunState, demand: str, now: float, texts: Texts) -> Step:
         """Say that a demand which must not be met twice is about to be met."""
         scribe = self._scribe(state, now, texts)
-        scribe.add(ev.DemandStarted(id=demand))
+        if demand in state.open:
+            scribe.add(ev.DemandStarted(id=demand))
         return scribe.step()
 
     def resolve(self, state: RunState, demand: str, outcome: AnyOutcome, now: float, texts: Texts) -> Step:

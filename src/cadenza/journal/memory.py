@@ -137,7 +137,7 @@ class MemoryJournal:
         )
         self._add_messages(found, projected.messages)
         self._calls.update(projected.calls)
-        if projected.requests:
+        if projected.opens or projected.settles:
             projections.project_requests(found.requests, events, run=commit.run, at=at, actor=actor)
         self._requests.update(dict.fromkeys(found.requests, commit.run))
         if projections.snapshot_due(state, found.snapshot_seq):

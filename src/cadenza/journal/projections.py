@@ -134,9 +134,7 @@ def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None
 
 # -- requests ---------------------------------------------------------------------------------------------
 
-_TOUCHING = frozenset(
-    {ev.RequestOpened, ev.RequestDecided, ev.RequestClosed, ev.VisitStarted, ev.VisitEnded, ev.RunEnded}
-)
+_SETTLING = frozenset({ev.RequestDecided, ev.RequestClosed, ev.VisitStarted, ev.VisitEnded, ev.RunEnded})
 
 
 def project_requests(
@@ -236,11 +234,12 @@ def _concerns(event: ev.AnyEvent, row: RequestRow) -> bool:
 
 class Projected(NamedTuple):
     """What a commit's events bring beside themselves: messages, the conversations of the model calls that
-    they issue, and whether they can change a request's row."""
+    they issue, whether they open requests, and whether they can settle requests that were open before."""
 
     messages: list[MessageRow]
     calls: dict[str, str]
-    requests: bool
+    opens: bool
+    settles: bool
 
 
 def project(
@@ -253,7 +252,8 @@ def project(
     """
     messages: list[MessageRow] = []
     issued: dict[str, str] = {}
-    requests, seq = False, first
+    opens = settles = False
+    seq = first
     for event in events:
         if type(event) is ev.DemandIssued:
             demand = event.demand
@@ -269,11 +269,13 @@ def project(
                 if found is not None:
                     messages.append(MessageRow(found, seq, 0, "assistant", outcome.text, event.id))
             elif type(outcome) is not Returned:
-                requests = True
-        elif type(event) in _TOUCHING:
-            requests = True
+                settles = True
+        elif type(event) is ev.RequestOpened:
+            opens = True
+        elif type(event) in _SETTLING:
+            settles = True
         seq += 1
-    return Projected(messages, issued, requests)
+    return Projected(messages, issued, opens, settles)
 
 
 def calls(events: Iterable[ev.AnyEvent]) -> dict[str, str]:

@@ -85,7 +85,7 @@ class SqliteJournal:
                 raise refusals.run_exists(run)
             values = sqlite_rows.of_run(row, projections.derive(state).standing)
             ref = connection.execute(_SQL["insert_run"], values).lastrowid or 0
-            calls = self._append(connection, ref, first, payloads)
+            _, calls = self._append(connection, _Known(ref, 0, 0, False), first, payloads)
             if projections.snapshot_due(state, 0):
                 sqlite_rows.put_snapshot(connection, ref, state)
         self._calls.update(calls)
@@ -146,11 +146,14 @@ class SqliteJournal:
         if not connection.execute(_ADVANCE_RUN, (*values, commit.after, commit.epoch)).rowcount:
             refused = self._look(connection, commit)
             return refused if isinstance(refused, Exception) else refusals.no_run(commit.run)
-        calls = self._append(connection, known.ref, commit, payloads)
-        if projections.is_due(derived.wake_at, state.seq - known.snapshot):
+        asking, calls = self._append(connection, known, commit, payloads)
+        snapshot = known.snapshot
+        if projections.is_due(derived.wake_at, state.seq - snapshot):
             sqlite_rows.put_snapshot(connection, known.ref, state)
-            known = _Known(known.ref, known.epoch, state.seq)
-        return known if derived.wake_at is not None else None, calls
+            snapshot = state.seq
+        if derived.wake_at is None:
+            return None, calls
+        return _Known(known.ref, known.epoch, snapshot, asking), calls
 
     def _look(self, connection: sqlite3.Connection, commit: Commit) -> _Known | Exception:
         """What this process learns about a run at its first commit under an epoch, or why it is refused.
@@ -166,13 +169,16 @@ class SqliteJournal:
         if seq != commit.after:
             return refusals.out_of_sequence(commit, seq)
         connection.execute(_SQL["forget_claims"], (ref,))
-        return _Known(ref, epoch, snapshot)
+        return _Known(ref, epoch, snapshot, True)
 
     def _append(
-        self, connection: sqlite3.Connection, ref: int, commit: Commit, payloads: Sequence[str]
-    ) -> dict[str, str]:
-        """The events of a commit and what follows from them, but for the run's own row; the calls issued."""
-        seq, at, actor = commit.after + 1, commit.at, commit.actor
+        self, connection: sqlite3.Connection, known: _Known, commit: Commit, payloads: Sequence[str]
+    ) -> tuple[bool, dict[str, str]]:
+        """The events of a commit and what follows from them, but for the run's own row.
+
+        Returns whether the run may have open requests now, and the conversations of the calls issued.
+        """
+        ref, seq, at, actor = known.ref, commit.after + 1, commit.at, commit.actor
         rows = [(ref, number, at, actor, payload) for number, payload in enumerate(payloads, seq)]
         connection.executemany(_INSERT_EVENT, rows)
         if commit.texts:
@@ -182,18 +188,22 @@ class SqliteJournal:
         )
         if projected.messages:
             connection.executemany(_INSERT_MESSAGE, [(ref, *message) for message in projected.messages])
-        if projected.requests:
-            self._put_requests(connection, ref, commit)
-        return projected.calls
+        asking = known.asking
+        if projected.opens or (asking and projected.settles):
+            asking = self._put_requests(connection, ref, commit)
+        return asking, projected.calls
 
-    def _put_requests(self, connection: sqlite3.Connection, ref: int, commit: Commit) -> None:
+    def _put_requests(self, connection: sqlite3.Connection, ref: int, commit: Commit) -> bool:
+        """Bring a run's requests up to date; whether one is open then."""
         found = connection.execute(_SQL["open_requests_of_run"], (ref,)).fetchall()
         rows = {row[0]: sqlite_rows.request(row) for row in found}
         changed = projections.project_requests(
             rows, commit.events, run=commit.run, at=commit.at, actor=commit.actor
         )
-        values = [sqlite_rows.of_request(ref, row) for row in changed.values()]
-        connection.executemany(_SQL["put_request"], values)
+        if changed:
+            values = [sqlite_rows.of_request(ref, row) for row in changed.values()]
+            connection.executemany(_SQL["put_request"], values)
+        return any(row.status == "open" for row in rows.values())
 
     def _conversation_of(self, connection: sqlite3.Connection, ref: int, demand: str) -> str | None:
         """The conversation of a model call: from memory, or after a restart from the events."""
@@ -373,11 +383,16 @@ class SqliteJournal:
 
 
 class _Known(NamedTuple):
-    """What stays true of a run as long as this process writes it under ``epoch``; ``snapshot`` is a seq."""
+    """What stays true of a run as long as this process writes it under ``epoch``.
+
+    ``snapshot`` is the seq of its snapshot; ``asking`` says that it may have open requests (only the lease
+    holder opens any).
+    """
 
     ref: int
     epoch: int
     snapshot: int
+    asking: bool
 
 
 _Prepared = tuple[int, Commit, list[str]]
