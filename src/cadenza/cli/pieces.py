@@ -102,6 +102,10 @@ def prompt(
     movement: Annotated[str, typer.Argument(help="A movement, a lane of one, or a loop judge.")],
     *,
     task: Annotated[str | None, typer.Option(help="The task; a placeholder without it.")] = None,
+    phase: Annotated[
+        int | None,
+        typer.Option(min=1, max=3, help="Of phases three: 1 the work, 2 its reports, 3 the status."),
+    ] = None,
     lang: Lang = None,
     json: AsJson = False,
 ) -> None:
@@ -113,7 +117,8 @@ def prompt(
     if task is not None:
         check_text(task, "the task")
     loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
-    prompts = preview(loaded, movement, task=TASK if task is None else task, language=lang)
+    asked: dict[str, Any] = {} if phase is None else {"phase": phase}
+    prompts = preview(loaded, movement, task=TASK if task is None else task, language=lang, **asked)
     if json:
         out.json(as_data(prompts))
         return

@@ -44,6 +44,8 @@ def perform(visit: Visit, kind: MovementKind) -> Performance[Signal]:
     if visit.started.visit == 1 and needs_folder(visit):
         slug = slugify(visit.text(visit.run.task))
         args = {"slug": slug, "at": visit.started.at, "task": visit.run.task, "piece": visit.run.name}
+        if visit.piece.dialect == "native":
+            args["root"] = ".cadenza/runs"
         outcome = yield visit.host("folder", "open_folder", **args)
         assert isinstance(outcome, Returned)
         visit.folder = outcome.value["path"]
