@@ -84,7 +84,7 @@ def test_a_whole_piece(load: Load) -> None:
         ("cadenza: 1\npersonas: {}", "2:1: a piece has no such key (personas)"),
         ("cadenza: 1\nfacets: {person: {}}", "facets has no such key (person); did you mean personas?"),
         ("cadenza: 1\nlanguage: fr", "language must be one of en, ja (fr)"),
-        ("cadenza: 1\ncontrol: tools", "control must be one of tags (tools)"),
+        ("cadenza: 1\ncontrol: tools", "control by tools is not played by this version (tools)"),
     ],
 )
 def test_top_level_mistakes(load: Load, line: str, words: str) -> None:
@@ -101,7 +101,13 @@ def test_top_level_mistakes(load: Load, line: str, words: str) -> None:
             "a movement has no such key (instruction_template); did you mean instruction?",
         ),
         ("output_contracts: {report: []}", "a movement has no such key (output_contracts)"),
-        ("team_leader: {}", "a movement has no such key (team_leader)"),
+        ("team_leader: {max_part: 2}", "team_leader has no such key (max_part); did you mean max_parts?"),
+        (
+            "quality_gates: [{type: command, comand: x, command: x}]",
+            "a quality gate has no such key (comand)",
+        ),
+        ("provider: {type: openai, sandbox: {}}", "a provider has no such key (sandbox)"),
+        ("persona_name: 3", "persona_name must be text, not a number (3)"),
         ("persona: nobody", "no persona has this name (nobody)"),
         ("persona: helpr", "no persona has this name (helpr); did you mean helper?"),
         ("instruction: ../gone.md", "there is no such file (../gone.md)"),
@@ -125,3 +131,28 @@ def test_next_in_a_sub_movement_is_pointed_out(load: Load) -> None:
             rules: [{condition: all("ok"), next: COMPLETE}]
     """)
     assert "next is ignored in a parallel sub-movement (a)" in loaded.warnings[0]
+
+
+def test_team_leaders_gates_and_phases_are_ours_too(load: Load) -> None:
+    loaded = load("""
+        cadenza: 1
+        name: p
+        phases: three
+        facets:
+          personas: {lead: You lead., hand: You do.}
+        movements:
+          - name: split
+            persona: lead
+            provider: {type: openai, model: big}
+            team_leader: {max_parts: 2, part_persona: hand}
+            quality_gates: [fine, {type: command, command: make test}]
+            rules: [{condition: done, next: COMPLETE}]
+    """)
+    split = loaded.piece.movements[0]
+    assert (loaded.piece.phases, split.kind, split.performer) == ("three", "team_leader", "lead")
+    assert (split.provider, split.model) == ("openai", "big")
+    assert split.team_leader is not None
+    assert split.team_leader.part_persona is not None
+    assert split.team_leader.part_persona.name == "hand"
+    assert (split.quality_gates, [gate.command for gate in split.command_gates]) == (("fine",), ["make test"])
+    assert loaded.warnings == ()

@@ -274,6 +274,110 @@ def test_monitors_rules_and_the_rest_are_kept(load: Load) -> None:
     assert monitor.judge.persona.name == "judge"
 
 
+@pytest.mark.parametrize("phases", ["single", "three"])
+def test_a_piece_can_say_how_its_movements_are_asked(load: Load, phases: str) -> None:
+    assert load(f"phases: {phases}\n{MINIMAL}").piece.phases == phases
+
+
+def test_a_team_leader_with_everything(load: Load) -> None:
+    loaded = load(
+        movement("""
+            persona: worker
+            instruction: Split it.
+            team_leader:
+              persona: ../agents/lead.md
+              max_parts: 2
+              refill_threshold: 1
+              timeout_ms: 90000
+              part_persona: ../agents/hand.md
+              part_edit: true
+              part_allowed_tools: [Read, Edit]
+              part_permission_mode: full
+        """),
+        agents__lead="You lead.",
+        agents__hand="You do.",
+        facets__personas__worker="You work.",
+    )
+    lead = first(loaded)
+    team = lead.team_leader
+    assert team is not None
+    assert (lead.kind, lead.performer, persona_of(loaded).name) == ("team_leader", "agents/lead", "lead")
+    assert (team.max_parts, team.refill_threshold, team.timeout) == (2, 1, 90.0)
+    assert (team.part_persona_name, team.part_edit, team.part_allowed_tools, team.part_permission_mode) == (
+        "agents/hand",
+        True,
+        ("Read", "Edit"),
+        "full",
+    )
+    assert team.part_persona is not None
+    assert loaded.texts[team.part_persona.text] == "You do."
+
+
+def test_the_smallest_team_leader_has_takts_defaults(load: Load) -> None:
+    lead = first(load(movement("team_leader: {}")))
+    assert lead.team_leader is not None
+    assert lead.team_leader.model_dump(exclude_defaults=True) == {}
+    assert (lead.team_leader.max_parts, lead.team_leader.timeout) == (3, 600.0)
+
+
+def test_an_arpeggio_names_its_files_beside_the_piece(load: Load, tmp_path: Path) -> None:
+    loaded = load(
+        movement("""
+            arpeggio:
+              source: csv
+              source_path: ../data/rows.csv
+              template: ../data/prompt.md
+              batch_size: 2
+              concurrency: 3
+              merge: {strategy: concat, separator: "--"}
+              max_retries: 0
+              retry_delay_ms: 250
+              output_path: out.txt
+        """),
+        data__prompt="Do {line:1}",
+    )
+    data = first(loaded).arpeggio
+    assert data is not None
+    assert (first(loaded).kind, loaded.texts[data.template]) == ("arpeggio", "Do {line:1}")
+    assert data.source == str(tmp_path / "data" / "rows.csv")
+    assert data.output == str(tmp_path / "pieces" / "out.txt")
+    assert (data.batch_size, data.concurrency, data.separator) == (2, 3, "--")
+    assert (data.max_retries, data.retry_delay) == (0, 0.25)
+
+
+def test_quality_gates_are_words_or_commands(load: Load) -> None:
+    work = first(
+        load(
+            movement("""
+                quality_gates:
+                  - tests pass
+                  - {type: command, name: tests, command: make test, cwd: app, timeout_ms: 1500}
+                  - {type: command, command: make lint}
+            """)
+        )
+    )
+    assert work.quality_gates == ("tests pass",)
+    tests, lint = work.command_gates
+    assert (tests.name, tests.command, tests.cwd, tests.timeout) == ("tests", "make test", "app", 1.5)
+    assert (lint.name, lint.command, lint.cwd, lint.timeout) == (None, "make lint", None, 600.0)
+
+
+def test_a_judge_inherits_the_pieces_provider_or_has_its_own(load: Load) -> None:
+    text = """
+        name: p
+        piece_config: {provider: codex, model: m}
+        movements:
+          - {name: a, rules: [{condition: x, next: b}]}
+          - {name: b, rules: [{condition: x, next: a}]}
+        loop_monitors:
+          - {cycle: [a, b], judge: {JUDGE rules: [{condition: x, next: ABORT}]}}
+    """
+    judge = load(text.replace("JUDGE", "")).piece.loop_monitors[0].judge
+    assert (judge.provider, judge.model) == ("codex", "m")
+    own = load(text.replace("JUDGE", "provider: {type: openai, model: big},")).piece.loop_monitors[0].judge
+    assert (own.provider, own.model) == ("openai", "big")
+
+
 # Mistakes
 
 GOOD_RULE = "rules: [{condition: Done, next: COMPLETE}]"
@@ -345,19 +449,72 @@ ERRORS = [
     ),
     ("name: p\nmovements: [{name: a, policy: [1], RULE}]", "2:32: policy must be text, not a number (1)"),
     (
-        "name: p\nmovements: [{name: lead, team_leader: {max_parts: 2}, RULE}]",
-        "2:26: this is a team leader's movement: this version does not play them yet (lead)",
+        "name: p\nmovements: [{name: a, team_leader: {max_parts: 4}, RULE}]",
+        "2:49: max_parts must be a whole number from 1 to 3, not this (4); write 3",
     ),
     (
-        "name: p\nmovements: [{name: data, arpeggio: {source: csv}, RULE}]",
-        "this is an arpeggio movement: this version does not",
+        "name: p\nmovements: [{name: a, team_leader: {max_parts: 2, refill_threshold: 3}, RULE}]",
+        "2:70: refill_threshold must be a whole number from 0 to 2, not this (3); write 0",
+    ),
+    (
+        "name: p\nmovements: [{name: a, team_leader: {timeout_ms: 0}, RULE}]",
+        "timeout_ms must be a whole number from 1, not this (0); write 600000",
+    ),
+    (
+        "name: p\nmovements: [{name: a, team_leader: {part_permission_mode: all}, RULE}]",
+        "part_permission_mode must be one of readonly, edit, full (all)",
+    ),
+    (
+        "name: p\nmovements: [{name: a, team_leader: {}, parallel: [{name: l}], RULE}]",
+        "2:39: a movement cannot have both team_leader and parallel; make two movements of it",
+    ),
+    (
+        "name: p\nmovements: [{name: a, arpeggio: {source: csv, source_path: x.csv}, RULE}]",
+        "2:33: arpeggio has no template; add template:",
+    ),
+    (
+        "name: p\nmovements: [{name: a, arpeggio: {source: csv, source_path: x.csv, template: t.md}, RULE}]",
+        "there is no such file (t.md); put the prompt there",
+    ),
+    (
+        "name: p\nmovements: [{name: a, arpeggio: {source: ./rows.js, source_path: x, template: t}, RULE}]",
+        "rows that come from a program of one's own: this version does not play it (./rows.js)",
+    ),
+    (
+        "name: p\nmovements: [{name: a, arpeggio: {merge: {strategy: custom, file: m.js}}, RULE}]",
+        "outputs that are merged by a program of one's own: this version does not play it (custom)",
+    ),
+    (
+        "name: p\nmovements: [{name: a, arpeggio: {merge: {inline_js: x}}, RULE}]",
+        "merge: concat takes no inline_js (x)",
+    ),
+    (
+        "name: p\nmovements: [{name: a, quality_gates: [{command: make}], RULE}]",
+        "2:39: a quality gate that is no text has no type; add type: command",
+    ),
+    (
+        "name: p\nmovements: [{name: a, quality_gates: [{type: script, command: make}], RULE}]",
+        "type must be one of command (script)",
+    ),
+    (
+        "name: p\nmovements: [{name: a, quality_gates: [{type: command}], RULE}]",
+        "a quality gate has no command; add command:",
+    ),
+    (
+        "name: p\nmovements: [{name: a, quality_gates: [{type: command, command: make, cwd: ../x}], RULE}]",
+        "a quality gate runs inside the working directory (../x)",
+    ),
+    ("name: p\nmovements: [{name: a, provider: {model: x}, RULE}]", "a provider has no type; add type:"),
+    (
+        "name: p\ncontrol: tools\nmovements: [{name: a, RULE}]",
+        "control by tools is not played by this version",
     ),
     ("name: p\npersonas: [a]\nmovements: [{name: a, RULE}]", "2:11: personas must be a mapping, not a list"),
     (
         "name: p\npersonas: {a: [x]}\nmovements: [{name: a, RULE}]",
         "2:15: personas maps names to paths or texts, and this is a list",
     ),
-    ("name: p\nphases: three\nmovements: [{name: a, RULE}]", "phases must be one of single (three)"),
+    ("name: p\nphases: two\nmovements: [{name: a, RULE}]", "phases must be one of single, three (two)"),
     ("name: p\nloop_monitors: [{cycle: [a]}]\nmovements: [{name: a, RULE}]", "a loop monitor has no judge"),
     (
         "name: p\nloop_monitors: [{cycle: [a], "
@@ -414,6 +571,21 @@ def test_reports_of_one_visit_must_not_overwrite_each_other(load: Load) -> None:
     assert "7:33: this report's name was given already on line 6 (Same.md)" in caught.value.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("plan.md", "./plan.md"),
+        ("sub/plan.md", "Sub/PLAN.md"),
+        ("caf\u00e9.md", "cafe\u0301.md"),
+        ("notes", "notes/a.md"),
+    ],
+)
+def test_names_that_some_file_systems_take_for_one(load: Load, one: str, other: str) -> None:
+    with pytest.raises(PieceError) as caught:
+        load(movement(f"report: [{{A: {one}}}, {{B: {other}}}]"))
+    assert len(caught.value.problems) == 1
+
+
 def test_all_mistakes_are_told_at_once_in_order(load: Load) -> None:
     with pytest.raises(PieceError) as caught:
         load(
@@ -440,6 +612,18 @@ def test_all_mistakes_are_told_at_once_in_order(load: Load) -> None:
             "there is no such file: it is taken as the text itself (../nowhere.md)",
         ),
         (movement("persona: nobody"), "no persona has this name"),
+        (
+            movement("team_leader: {max_part: 2}"),
+            "team_leader has no such key: it is ignored (max_part); did you mean max_parts?",
+        ),
+        (
+            movement("", "piece_config: {modle: x}\n"),
+            "piece_config has no such key: it is ignored (modle); did you mean model?",
+        ),
+        (
+            movement("provider: {type: openai, colour: x}"),
+            "a provider has no such key: it is ignored (colour)",
+        ),
         (movement("report: {name: a.md, format: nothing}"), "no report format has this name"),
         (movement("policy: k", "policies: {k: ../gone.md}\n"), "2:15: there is no such file"),
         ("name: p\nmovements: [{name: a}]", "no rule leads out of this movement (a)"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_PARTS = re.compile(r"\s+|[^\s\u1100-\uffdc\U0001f000-\U0003fffd]+|.", re.S)
-"""What a line may be broken around: white space, words, and single characters of scripts without spaces."""
+_WIDE = r"\u1100-\u11ff\u2e80-\uffdc\U0001f000-\U0003fffd"
+_PARTS = re.compile(rf"\s+|[^\s{_WIDE}/-]*[/-]+|[^\s{_WIDE}/-]+|.", re.S)
+"""What a line may be broken behind: white space, words, hyphens and slashes, and single characters of scripts
+without spaces."""
 
 _NOT_FIRST = "、。，．・：；？！）］｝」』】〉》〕ーぁぃぅぇぉっゃゅょァィゥェォッャュョ…々"
 """What no line may begin with (Japanese typesetting)."""

@@ -18,10 +18,11 @@ LINE = 30
 """Columns after which a label is broken."""
 
 _HEAD = """\
-  graph [rankdir=TB, nodesep=0.35, ranksep=0.55, bgcolor=white, fontname="Helvetica"]
-  node [shape=box, style="rounded,filled", fillcolor="#eef3fb", color="#3f5f94", fontname="Helvetica", fontsize=12]
+  graph [rankdir=TB, nodesep=0.4, ranksep=0.55, pad=0.3, bgcolor=white, fontname="Helvetica"]
+  node [shape=box, style="rounded,filled", fillcolor="#eef3fb", color="#3f5f94", fontname="Helvetica", fontsize=12,
+    margin="0.25,0.08"]
   edge [color="#555555", fontname="Helvetica", fontsize=10, arrowsize=0.7]
-  begin [shape=circle, label="", width=0.18, fixedsize=true, fillcolor="#3f5f94"]"""
+  begin [shape=circle, label="", margin=0, width=0.18, fixedsize=true, fillcolor="#3f5f94"]"""
 _END_STYLES = {
     "COMPLETE": 'fillcolor="#d9f2df", color="#2e7d32"',
     "ABORT": 'fillcolor="#fbe0e0", color="#b3261e", fontsize=9, margin="0.06,0.03", height=0.2',
@@ -69,7 +70,8 @@ def _movement(node: GraphNode) -> str:
     if not node.lanes:
         return f"<{'<BR/>'.join(rows)}>"
     cells = "".join(
-        f'<TD BORDER="1" STYLE="ROUNDED" BGCOLOR="white">{_lines(lane.name, 18)}<BR/>{_small(lane.performer, 20)}</TD>'
+        f'<TD BORDER="1" STYLE="ROUNDED" BGCOLOR="white" CELLPADDING="9">{_lines(lane.name, 24)}<BR/>'
+        f"{_small(lane.performer, 26)}</TD>"
         for lane in node.lanes
     )
     span = len(node.lanes)
@@ -78,7 +80,10 @@ def _movement(node: GraphNode) -> str:
 
 
 def _monitor(monitor: GraphMonitor, id: str, ids: dict[str, str], ends: _Ends) -> Iterator[str]:
-    told = [_lines(" → ".join(monitor.cycle)), _small(f"{monitor.threshold} times: {monitor.performer} decides")]
+    told = [
+        _lines(" → ".join(monitor.cycle)),
+        _small(f"{monitor.threshold} times: {monitor.performer} decides"),
+    ]
     look = 'shape=note, style="filled,dashed", fillcolor="#fff8e1", color="#a67c00", fontsize=10'
     yield f"  {id} [label=<{'<BR/>'.join(told)}>, {look}]"
     for name in dict.fromkeys(monitor.cycle):

@@ -14,7 +14,7 @@ from cadenza.piece.graph import Graph, GraphEdge, GraphMonitor, GraphNode
 LINE = 36
 """Columns after which a text is broken."""
 
-_ENTITIES = {char: f"#{ord(char)};" for char in "#\"<>&`{}|[]()\\*_~$%@^"}
+_ENTITIES = {char: f"#{ord(char)};" for char in '#"<>&`{}|[]()\\*_~$%@^'}
 
 
 def as_mermaid(graph: Graph) -> str:
