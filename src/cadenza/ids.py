@@ -41,7 +41,7 @@ def derive(seed: str, kind: str, *parts: object) -> str:
     """
     message = "\x1f".join([kind, *map(str, parts)]).encode("utf-8")
     digest = hmac.digest(bytes.fromhex(seed), message, "sha256")
-    return kind[0] + b32encode(digest[:10]).decode("ascii").lower()
+    return kind[0] + digest[:10].hex()
 
 
 def jitter(seed: str, *parts: object) -> float:

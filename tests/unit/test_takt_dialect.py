@@ -450,11 +450,11 @@ ERRORS = [
     ("name: p\nmovements: [{name: a, policy: [1], RULE}]", "2:32: policy must be text, not a number (1)"),
     (
         "name: p\nmovements: [{name: a, team_leader: {max_parts: 4}, RULE}]",
-        "2:49: max_parts must be a whole number from 1 to 3, not this (4); write 3",
+        "2:48: max_parts must be a whole number from 1 to 3, not this (4); write 3",
     ),
     (
         "name: p\nmovements: [{name: a, team_leader: {max_parts: 2, refill_threshold: 3}, RULE}]",
-        "2:70: refill_threshold must be a whole number from 0 to 2, not this (3); write 0",
+        "2:69: refill_threshold must be a whole number from 0 to 2, not this (3); write 0",
     ),
     (
         "name: p\nmovements: [{name: a, team_leader: {timeout_ms: 0}, RULE}]",
@@ -466,7 +466,7 @@ ERRORS = [
     ),
     (
         "name: p\nmovements: [{name: a, team_leader: {}, parallel: [{name: l}], RULE}]",
-        "2:39: a movement cannot have both team_leader and parallel; make two movements of it",
+        "2:40: a movement cannot have both team_leader and parallel; make two movements of it",
     ),
     (
         "name: p\nmovements: [{name: a, arpeggio: {source: csv, source_path: x.csv}, RULE}]",

@@ -34,7 +34,8 @@ class CallModel(Demand, frozen=True, tag="model", kw_only=True, omit_defaults=Tr
     """One model call: the conversation so far plus ``append``. The reply becomes its next message.
 
     A conversation is never written otherwise, so each request's messages are a prefix of the next one's.
-    ``session`` names whose conversation it becomes: a later call of the same session goes on in it.
+    ``session`` names whose conversation it becomes: a later call of the same session goes on in it;
+    ``continues``: there are messages before ``append``.
     ``timeout`` is in seconds; a call that takes longer has failed.
     """
 
@@ -48,6 +49,7 @@ class CallModel(Demand, frozen=True, tag="model", kw_only=True, omit_defaults=Tr
     schema: Hash | None = None
     max_tokens: int | None = None
     session: str | None = None
+    continues: bool = False
     timeout: float | None = None
 
 

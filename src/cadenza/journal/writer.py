@@ -5,6 +5,7 @@ The disk is waited for once a batch, so the more runs are at work, the less each
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -17,7 +18,7 @@ from cadenza.journal.store import Commit, Journal
 
 _BATCH = 256
 
-_Submitted = tuple[Commit, "Future[None]"]
+_Submitted = tuple[Commit, "Future[None] | asyncio.Future[None]"]
 
 
 class Writer:
@@ -41,11 +42,24 @@ class Writer:
         """
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()
+        self._hand_in((commit, future))
+        return future
+
+    async def commit(self, commit: Commit) -> None:
+        """Hand in a commit and wait until it is on the disk. It is written even when the wait is cancelled.
+
+        Raises:
+            JournalError: why it was not written.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._hand_in((commit, future))
+        await future
+
+    def _hand_in(self, submitted: _Submitted) -> None:
         with self._closing:
             if self._closed:
                 raise JournalError("The journal's writer was closed.")
-            self._queue.put((commit, future))
-        return future
+            self._queue.put(submitted)
 
     def close(self) -> None:
         """Write what was handed in, then stop. Safe to call again."""
@@ -86,14 +100,34 @@ class Writer:
         return batch, True
 
     def _write(self, batch: Sequence[_Submitted]) -> None:
+        results: Sequence[BaseException | None]
         try:
             results = self._journal.commit_many([commit for commit, _ in batch])
         except BaseException as error:
-            for _, future in batch:
-                future.set_exception(error)
-            return
+            results = [error] * len(batch)
+        waiting: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
         for (_, future), refused in zip(batch, results, strict=True):
-            if refused is None:
-                future.set_result(None)
+            if isinstance(future, asyncio.Future):
+                waiting.setdefault(future.get_loop(), []).append((future, refused))
             else:
-                future.set_exception(refused)
+                _settle(future, refused)
+        for loop, settled in waiting.items():
+            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle_all, settled)
+
+
+_Settled = tuple["asyncio.Future[None]", BaseException | None]
+
+
+def _settle_all(settled: Sequence[_Settled]) -> None:
+    """In the loop's own thread: one call a batch, however many wait."""
+    for future, refused in settled:
+        if not future.done():
+            _settle(future, refused)
+
+
+def _settle(future: Future[None] | asyncio.Future[None], refused: BaseException | None) -> None:
+    if refused is None:
+        future.set_result(None)
+    else:
+        future.set_exception(refused)

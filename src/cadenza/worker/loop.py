@@ -171,7 +171,7 @@ class Worker:
         return self._pieces[hash]
 
     async def _commit(self, commit: Commit) -> None:
-        await asyncio.wrap_future(self._writer.submit(commit))
+        await self._writer.commit(commit)
 
     async def _keep(self, lease: Lease) -> None:
         """Renew the lease while the run is played."""

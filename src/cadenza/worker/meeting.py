@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host, WaitUntil
+from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host, Message, WaitUntil
 from cadenza.core.movements.gating import GATE_TOOL
 from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned
 from cadenza.core.state import OpenDemand, RunState
@@ -108,7 +108,9 @@ class Meeting:
         return _replied(reply)
 
     def _request(self, opened: OpenDemand, demand: CallModel, texts: Mapping[Hash, str]) -> ModelRequest:
-        before = self._journal.messages(demand.conversation, before_demand=opened.id)
+        before: list[Message] = []
+        if demand.continues:
+            before = self._journal.messages(demand.conversation, before_demand=opened.id)
         messages = tuple(ChatMessage(m.role, texts[m.text]) for m in (*before, *demand.append))
         schema = msgspec.json.decode(texts[demand.schema]) if demand.schema else None
         return ModelRequest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from cadenza.clock import Clock
@@ -59,19 +60,20 @@ class Session:
         self.state = fold_recorded(loaded.tail, loaded.snapshot)
         self._conductor = make_conductor(self.state, self._texts)
         self._tasks: dict[asyncio.Task[Met], OpenDemand] = {}
-        self._notice = asyncio.Event()
+        self._finished: deque[asyncio.Task[Met]] = deque()
+        self._waiter: asyncio.Future[None] | None = None
         self._interrupted = False
         self._checked = False
         self._stepping = asyncio.Lock()
 
     def notify(self) -> None:
         """Say that an input may have been appended."""
-        self._notice.set()
+        self._stir()
 
     def interrupt(self) -> None:
         """Ask the session to save, to hold the run with reason ``interrupted``, and to return."""
         self._interrupted = True
-        self._notice.set()
+        self._stir()
 
     async def play(self) -> None:
         """Play until the run ends, is parked or held, or waits for longer than a worker should.
@@ -145,6 +147,7 @@ class Session:
             if opened.id not in meeting and opened.not_before <= now:
                 task = asyncio.create_task(self._meet(opened), name=f"{self.run}:{opened.key}")
                 self._tasks[task] = opened
+                task.add_done_callback(self._note)
 
     async def _meet(self, opened: OpenDemand) -> Met:
         if not is_repeatable(opened.demand):
@@ -153,22 +156,38 @@ class Session:
             )
         return await self._meeting.meet(self.run, self.state, opened, self._texts)
 
+    def _note(self, task: asyncio.Task[Met]) -> None:
+        self._finished.append(task)
+        self._stir()
+
+    def _stir(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
     async def _await_outcomes(self) -> None:
-        notice = asyncio.ensure_future(self._notice.wait())
-        timeout = min(POLL_SECONDS, self._until_next_retry())
-        done, _ = await asyncio.wait(
-            [*self._tasks, notice], timeout=timeout, return_when=asyncio.FIRST_COMPLETED
-        )
-        notice.cancel()
-        self._notice.clear()
-        finished = [task for task in self._tasks if task in done]
-        if not finished:
+        """Take the outcomes that are there, or wait for one; now and then look for inputs of others."""
+        if not self._finished:
+            await self._doze(min(POLL_SECONDS, self._until_next_retry()))
+        if not self._finished:
             await self._catch_up()
-        for task in finished:
-            opened = self._tasks.pop(task)
-            met = task.result()
-            self._texts.add(met.texts)
-            await self._resolve(opened.id, met.outcome, met)
+        while self._finished:
+            task = self._finished.popleft()
+            opened = self._tasks.pop(task, None)
+            if opened is not None:
+                met = task.result()
+                self._texts.add(met.texts)
+                await self._resolve(opened.id, met.outcome, met)
+
+    async def _doze(self, seconds: float) -> None:
+        """Wait until something stirs, at most ``seconds``."""
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self._stir)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
 
     def _until_next_retry(self) -> float:
         now = self._clock()
@@ -183,7 +202,7 @@ class Session:
         if wait > LINGER_SECONDS:
             return False
         if wait > 0:
-            await asyncio.sleep(min(wait, POLL_SECONDS))
+            await self._doze(min(wait, POLL_SECONDS))
             await self._catch_up()
         return True
 

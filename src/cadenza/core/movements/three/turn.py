@@ -59,6 +59,7 @@ class Session:
         """A message of ours, in ``conversation`` or in a new one; the conversation and the demand."""
         visit, movement = self.visit, self.visit.movement
         append = [Message("user", visit.put(text))]
+        continues = conversation is not None
         if conversation is None:
             conversation = visit.conversation(key)
             append.insert(0, Message("system", visit.put(system_text(visit))))
@@ -72,6 +73,7 @@ class Session:
             model=visit.run.model or movement.model,
             schema=schema,
             session=self.key,
+            continues=continues,
         )
         return conversation, visit.need(key, demand)
 
