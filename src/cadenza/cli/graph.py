@@ -20,13 +20,13 @@ Format = Literal["text", "mermaid", "dot", "svg"]
 def graph(
     ctx: typer.Context,
     piece: Annotated[str, typer.Argument(help="A piece's name, or the path of its file.")],
-    format: Annotated[Format, typer.Option(help="How it is drawn; svg needs 'cadenza[svg]' or dot.")] = "text",
+    format: Annotated[
+        Format, typer.Option(help="How it is drawn; svg needs 'cadenza[svg]' or dot.")
+    ] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
     ] = None,
-    lang: Annotated[
-        Language | None, typer.Option(help="Language of the package's pieces and texts.")
-    ] = None,
+    lang: Annotated[Language | None, typer.Option(help="Language of the package's pieces and texts.")] = None,
 ) -> None:
     """Draw a piece: its movements, the ways between them, and the loop monitors."""
     from cadenza.piece.find import load_piece
