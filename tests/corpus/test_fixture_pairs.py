@@ -63,7 +63,14 @@ PAIRS = (
         *(("completed", "complete"), (0,), (PLANNED,)),
     ),
     # No text of TAKT's default answers is a plan, so a leader without entries of its own fails.
-    Pair("team-leader-worker-pool", "execute-done", ("execute",), ("aborted", "movement_failed"), (None,), (None,)),
+    Pair(
+        "team-leader-worker-pool",
+        "execute-done",
+        ("execute",),
+        ("aborted", "movement_failed"),
+        (None,),
+        (None,),
+    ),
     Pair("team-leader", "execute-done", ("execute",), ("aborted", "movement_failed"), (None,), (None,)),
     # The judge is asked, and has only TAKT's default answers, which are none.
     Pair("structured-output", "execute-done", ("execute",), ("completed", "complete"), (0,), ("phase1_tag",)),
@@ -124,9 +131,7 @@ async def test_each_lane_s_judge_finds_its_own_tag_among_those_of_both(tmp_path:
 
 
 async def test_the_threshold_refills_the_team_until_the_leader_is_done(tmp_path: Path) -> None:
-    result, events, _ = await play(
-        "team-leader-refill-threshold", "team-leader-refill-threshold", tmp_path
-    )
+    result, events, _ = await play("team-leader-refill-threshold", "team-leader-refill-threshold", tmp_path)
     asked = [e.event.demand for e in events if isinstance(e.event, ev.DemandIssued)]
     called = [demand.movement for demand in asked if hasattr(demand, "movement")]
     assert called.count("execute") == 4  # the plan, two refills, and "done"

@@ -19,7 +19,7 @@ from cadenza.providers.base import ChatMessage, ModelReply, ModelRequest
 from cadenza.providers.models.anthropic_format import portable
 from cadenza.providers.models.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicProvider
 from cadenza.providers.registry import ProviderOptions, make_provider, provider_names
-from cadenza.testing.fake_anthropic import Fail, FakeAnthropic, Raw, Reset, Say, sse
+from cadenza.testing.fake_anthropic import Answer, Fail, FakeAnthropic, Raw, Reset, Say, sse
 
 KEY = "sk-ant-very-secret-0123456789"
 NOW = 1_800_000_000.0
@@ -111,10 +111,9 @@ def test_the_sdk_gets_a_forced_tools_input() -> None:
         more: Any = {"tools": [tool], "tool_choice": {"type": "tool", "name": "verdict"}}
         with sdk(server).messages.stream(model="m", max_tokens=9, messages=HELLO, **more) as stream:
             streamed = stream.get_final_message()
-        whole = sdk(server).messages.create(model="m", max_tokens=9, messages=HELLO, **more)
-    inputs = [
-        block.input for answer in (streamed, whole) for block in answer.content if block.type == "tool_use"
-    ]
+        whole: Any = sdk(server).messages.create(model="m", max_tokens=9, messages=HELLO, **more)
+    blocks: list[Any] = [*streamed.content, *whole.content]
+    inputs = [block.input for block in blocks if block.type == "tool_use"]
     assert inputs == [{"rule": 1}, {"rule": 2}]
     assert whole.stop_reason == "tool_use"
 
@@ -399,7 +398,7 @@ def test_a_schema_is_kept_as_far_as_the_service_takes_it() -> None:
 
 def test_without_structured_output_a_tool_must_be_called_and_without_tools_words_must_do() -> None:
     request = made(schema=SCHEMA, schema_name="verdict")
-    answers = [
+    answers: list[Answer] = [
         Fail(400, "output_config: this model does not support structured outputs"),
         Say('{"rule": 1}', chunks=3),
         Fail(400, "tool_choice: this model does not support tools"),

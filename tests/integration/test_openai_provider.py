@@ -348,10 +348,10 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
 
 
 def test_an_unknown_provider_is_refused_with_the_known_names() -> None:
-    assert provider_names() == ["openai", "scripted"]
+    assert provider_names() == ["anthropic", "openai", "scripted"]
     with pytest.raises(UsageError, match="did you mean 'openai'") as caught:
         make_provider("opneai")
-    assert "known: openai, scripted" in str(caught.value)
+    assert "known: anthropic, openai, scripted" in str(caught.value)
 
 
 def test_the_scripted_provider_needs_a_script_that_can_be_read(tmp_path: Any) -> None:

@@ -41,7 +41,7 @@ def _check_text(graph: Graph, text: str) -> None:
     lines = text.splitlines()
     heads = [line[2:].split(" · ")[0] for line in lines if line[:1] in ("●", "○")]
     assert heads == [node.name for node in graph.nodes]
-    ways = [line for line in lines if re.match(r"  [├└][─┄] ", line) and re.search(r"[─┄] [→↑] \S+$", line)]
+    ways = [line for line in lines if re.match(r"  [├└][─┄] ", line) and re.search(r"[─┄] [→↑] \S", line)]
     assert len(ways) == _ways(graph)
     assert sum(line.startswith("  ║ ") for line in lines) == sum(len(node.lanes) for node in graph.nodes)
     for block in text.split("\n\n"):

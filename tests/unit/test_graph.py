@@ -52,9 +52,9 @@ essay
   begins at write; at most 9 movements
 
 ● write · writer
-  ├─ done ──────────────────────────────── → check
-  ├─ the text is 完成 (asks a person) ──── ↑ write
-  └─ hopeless ──────────────────────────── → ABORT
+  ├─ done ────────────────────────────── → check
+  ├─ the text is 完成 (asks a person) ── ↑ write
+  └─ hopeless ────────────────────────── → ABORT
 
 ○ check · parallel
   ║ style · stylist
@@ -202,7 +202,7 @@ def test_without_a_program_that_draws_the_error_says_what_to_install(
 
 
 def test_what_cannot_be_drawn_says_why() -> None:
-    with pytest.raises(HostError, match="could not draw the graph: .*syntax error"):
+    with pytest.raises(HostError, match=r"could not draw the graph: .*syntax error"):
         svg_of("digraph { a -> ")
 
 

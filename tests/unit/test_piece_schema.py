@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
 
 from cadenza.piece.dialects.native import NATIVE
 from cadenza.piece.dialects.takt import TAKT
@@ -141,3 +143,12 @@ def test_words_like_on_and_off_are_words_to_the_schema_too() -> None:
 
 def test_a_piece_of_ours_says_its_version() -> None:
     assert problems("native", TAKT_PIECE)
+
+
+@pytest.mark.parametrize("dialect", ["takt", "native"])
+def test_lint_prints_it(dialect: Dialect) -> None:
+    from cadenza.cli.app import app
+
+    shown = CliRunner().invoke(app, ["lint", "--schema", dialect])
+    assert (shown.exit_code, json.loads(shown.stdout)) == (0, piece_schema(dialect))
+    assert CliRunner().invoke(app, ["lint"]).exit_code == 2

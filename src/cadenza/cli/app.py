@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cadenza import __version__
-from cadenza.cli import demo, looking, pieces, playing, requests, upkeep
+from cadenza.cli import demo, graph, looking, pieces, playing, requests, upkeep
 from cadenza.cli.boundary import Guarded
 from cadenza.cli.context import Context
 
@@ -61,6 +61,7 @@ app.command()(requests.answer)
 app.command()(pieces.lint)
 app.command("pieces")(pieces.list_all)
 app.command()(pieces.prompt)
+app.command()(graph.graph)
 app.command()(upkeep.worker)
 app.command()(upkeep.doctor)
 app.command()(pieces.init)

@@ -7,8 +7,8 @@ import typer
 
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.output import out
-from cadenza.errors import CadenzaError
-from cadenza.piece.vocabulary import Language
+from cadenza.errors import CadenzaError, UsageError
+from cadenza.piece.vocabulary import Dialect, Language
 
 if TYPE_CHECKING:
     from cadenza.piece.problems import Problem
@@ -18,10 +18,22 @@ Lang = Annotated[Language | None, typer.Option(help="Language of the package's p
 
 
 def lint(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, or names of pieces.")],
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH...", help="Files, or names of pieces.")
+    ] = None,
     json: AsJson = False,
+    schema: Annotated[
+        Dialect | None, typer.Option(help="Print the JSON Schema of this format, for editors.")
+    ] = None,
 ) -> None:
     """Check pieces: every problem as file:line:column, with the fix."""
+    if schema is not None:
+        from cadenza.piece.schema import piece_schema
+
+        out.json(piece_schema(schema))
+        return
+    if not paths:
+        raise UsageError("lint was given no piece", hint="name files or pieces, or ask for --schema native")
     checked = [_checked(path) for path in paths]
     errors = any(entry["errors"] for entry in checked)
     if json:

@@ -19,8 +19,8 @@ LINE = 30
 
 _HEAD = """\
   graph [rankdir=TB, nodesep=0.4, ranksep=0.55, pad=0.3, bgcolor=white, fontname="Helvetica"]
-  node [shape=box, style="rounded,filled", fillcolor="#eef3fb", color="#3f5f94", fontname="Helvetica", fontsize=12,
-    margin="0.25,0.08"]
+  node [shape=box, style="rounded,filled", fillcolor="#eef3fb", color="#3f5f94", fontname="Helvetica",
+    fontsize=12, margin="0.25,0.08"]
   edge [color="#555555", fontname="Helvetica", fontsize=10, arrowsize=0.7]
   begin [shape=circle, label="", margin=0, width=0.18, fixedsize=true, fillcolor="#3f5f94"]"""
 _END_STYLES = {
