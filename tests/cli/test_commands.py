@@ -218,7 +218,7 @@ def test_doctor_verifies_rebuilds_and_writes_run_folders_anew(run: Run) -> None:
     script = 'cadenza-script: 1\nentries:\n  - {text: "x [STEP:0]", times: forever}\n'
     Path("s.yaml").write_text(script)
     run("run", "plan-build-review", "x", "--script", "s.yaml")
-    log = next(Path(".takt/runs").glob("*/logs/*.jsonl"))
+    log = next(Path(".cadenza/runs").glob("*/logs/*.jsonl"))
     log.unlink()
     assert run("doctor", "--verify").stdout == "every row is what the events say\n"
     assert run("doctor", "--rebuild").stdout == "written anew from the events: 1 run, 1 run folder\n"

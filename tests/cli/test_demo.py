@@ -37,7 +37,7 @@ def test_kept_it_is_a_repository_with_reports_and_a_journal(cli: Cli, lang: str)
     assert done.returncode == 0, done.stderr
     folder = folder_of(done.stdout)
     try:
-        reports = {path.name for path in folder.glob("project/.takt/runs/*/reports/*.md")}
+        reports = {path.name for path in folder.glob("project/.cadenza/runs/*/reports/*.md")}
         assert reports == {"plan.md", "result.md", "review-substance.md", "review-clarity.md"}
         assert "count.py story.txt" in (folder / "project" / "README.md").read_text()
         if shutil.which("git"):

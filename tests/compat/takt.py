@@ -19,6 +19,7 @@ from cadenza import Engine
 from cadenza.core import events as ev
 from cadenza.core.events import Recorded
 from cadenza.core.signals import Signal
+from cadenza.errors import PieceError
 from cadenza.providers.models.scripted import ScriptedProvider, load_script
 
 VERSION = "0.35.4"
@@ -37,9 +38,20 @@ class Way(NamedTuple):
     message: str
 
     @property
-    def movements(self) -> list[str]:
-        """The movements in order."""
-        return [movement for movement, _ in self.path]
+    def comparable(self) -> tuple[tuple[tuple[str, int | None], ...], str]:
+        """Path and end. A loop monitor's judge that chose replaced the rule of the movement before it; our
+        journal keeps the judge's choice only, so that one is left out of both."""
+        path = list(self.path)
+        for at, (name, rule) in enumerate(path[1:], 1):
+            if name.startswith("_loop_judge_") and rule is not None:
+                path[at - 1] = (path[at - 1][0], None)
+        return tuple(path), self.end
+
+    @property
+    def told(self) -> str:
+        """The path and the end in one line: ``review:0 fix:- > completed``."""
+        path, end = self.comparable
+        return " ".join(f"{name}:{'-' if rule is None else rule}" for name, rule in path) + f" > {end}"
 
 
 def program() -> Path:
@@ -110,12 +122,15 @@ def _their_way(rows: list[dict[str, Any]], end: str) -> Way:
 
 
 async def play_ours(piece: Path, scenario: Path, room: Path) -> Way:
-    """The run as our engine plays it, from the unchanged files."""
+    """The run as our engine plays it, from the unchanged files; the end ``refused`` where it is not begun."""
     cwd = room / "ours"
     cwd.mkdir()
     provider = ScriptedProvider(load_script(scenario))
     async with Engine(":memory:", provider=provider) as engine:
-        run = await engine.start(piece, TASK, cwd=cwd, phases="three")
+        try:
+            run = await engine.start(piece, TASK, cwd=cwd, phases="three")
+        except PieceError as error:
+            return Way((), "refused", str(error))
         result = await run.result()
         events = engine.journal.events(run.id)
     return Way(tuple(_our_path(events)), result.status, result.message or "")

@@ -183,27 +183,29 @@ def test_a_table_that_cannot_be_used_fails_the_movement_and_a_missing_one_holds_
     assert "CSV file has no data rows" in play.state.ended.message
 
 
-def test_a_gate_that_is_not_passed_performs_the_movement_anew_and_says_why(tmp_path: Path) -> None:
-    for phases in ("single", "three"):
-        gates = (CommandGate(command="make test", name="tests", timeout=5),)
-        loaded = piece_of(phases, {}, command_gates=gates)  # type: ignore[arg-type]
-        codes = [1, 0]
+@BOTH
+def test_a_gate_that_is_not_passed_performs_the_movement_anew_and_says_why(
+    tmp_path: Path, phases: Mode
+) -> None:
+    gates = (CommandGate(command="make test", name="tests", timeout=5),)
+    loaded = piece_of(phases, {}, command_gates=gates)
+    codes = [1, 0]
 
-        class Gated(Play):
-            def meet(self, demand: Any) -> AnyOutcome:
-                if isinstance(demand, CallTool):
-                    assert (demand.effect, demand.arguments["command"]) == ("idempotent", "make test")
-                    return Returned({"exit_code": codes.pop(0), "output": "2 tests failed {task}"})
-                return super().meet(demand)
+    class Gated(Play):
+        def meet(self, demand: Any) -> AnyOutcome:
+            if isinstance(demand, CallTool):
+                assert (demand.effect, demand.arguments["command"]) == ("idempotent", "make test")
+                return Returned({"exit_code": codes.pop(0), "output": "2 tests failed {task}"})
+            return super().meet(demand)
 
-        said = json.dumps({"rule": 0, "reason": ""})
-        reply = scripted(("work", "one"), ("work", "two"), ("work", "rules", said))
-        play = Gated(loaded, reply, tmp_path).run()
-        assert play.state.status == "completed"
-        starts = [e for e in play.events if isinstance(e, ev.VisitStarted)]
-        assert [s.cause for s in starts] == ["start", "gate"]
-        assert [s.consecutive for s in starts] == [1, 2]
-        again = play.prompts("work")[1]
-        assert "2 tests failed {task}" in again
-        assert "tests" in again
-        assert play.state.user_inputs == ()
+    said = json.dumps({"rule": 0, "reason": ""})
+    reply = scripted(("work", "one"), ("work", "two"), ("work", "rules", said))
+    play = Gated(loaded, reply, tmp_path).run()
+    assert play.state.status == "completed"
+    starts = [e for e in play.events if isinstance(e, ev.VisitStarted)]
+    assert [s.cause for s in starts] == ["start", "gate"]
+    assert [s.consecutive for s in starts] == [1, 2]
+    again = play.prompts("work")[1]
+    assert "2 tests failed {task}" in again
+    assert "tests" in again
+    assert play.state.user_inputs == ()

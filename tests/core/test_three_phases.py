@@ -14,7 +14,9 @@ from cadenza.core import events as ev
 from cadenza.core.demands import CallModel
 from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Usage
 from cadenza.ids import text_hash
-from tests.core.play import Play, scripted, write_piece
+from tests.core.play import Play, Reply, scripted, write_piece
+
+Said = tuple[str, str] | tuple[str, str, str]
 
 PLAN = """
 name: three
@@ -44,7 +46,7 @@ def evaluation(number: int) -> str:
     return json.dumps({"matched_index": number, "reason": "r"})
 
 
-def rules_of(*answers: str) -> list[tuple[str, str, str]]:
+def rules_of(*answers: str) -> list[Said]:
     return [("plan", "rules", answer) for answer in answers]
 
 
@@ -119,7 +121,7 @@ INTERACTIVE = "condition: a, next: COMPLETE; condition: somebody asks, next: ABO
 
 
 def test_case_8_an_interactive_rule_counts_only_where_somebody_is_there(tmp_path: Path) -> None:
-    replies = [("plan", "x"), *rules_of(step(2), "[PLAN:2]", evaluation(1))]
+    replies: list[Said] = [("plan", "x"), *rules_of(step(2), "[PLAN:2]", evaluation(1))]
     alone = Play(write_piece(tmp_path, plan(INTERACTIVE)), scripted(*replies), tmp_path).run()
     assert (alone.signals[0].rule, alone.signals[0].method) == (0, "ai_judge")
     assert not any("somebody asks" in prompt for prompt in alone.prompts("plan", "rules"))
@@ -180,7 +182,7 @@ def test_case_11_a_positional_all_of_the_wrong_length_is_never_true(tmp_path: Pa
     assert play.signals[-1].rule == 1
 
 
-def failing(*lanes: str, then: str = "") -> object:
+def failing(*lanes: str) -> Reply:
     def reply(call: CallModel, prompt: str) -> str | AnyOutcome:
         if call.movement in lanes:
             return Failed(code="x", message=f"{call.movement} is down")
@@ -191,13 +193,13 @@ def failing(*lanes: str, then: str = "") -> object:
 
 def test_case_12_one_lane_throws(tmp_path: Path) -> None:
     text = PARALLEL.replace('any("needs_fix")\', next: fix', 'any("approved")\', next: ABORT')
-    play = Play(write_piece(tmp_path, text), failing("a"), tmp_path).run()  # type: ignore[arg-type]
+    play = Play(write_piece(tmp_path, text), failing("a"), tmp_path).run()
     assert [lane.error for lane in play.signals[-1].lanes] == ["a is down", None]
     assert play.signals[-1].label == 'any("approved")'
 
 
 def test_case_13_every_lane_throws(tmp_path: Path) -> None:
-    play = Play(write_piece(tmp_path, PARALLEL), failing("a", "b"), tmp_path).run()  # type: ignore[arg-type]
+    play = Play(write_piece(tmp_path, PARALLEL), failing("a", "b"), tmp_path).run()
     assert play.state.ended is not None
     assert "a: a is down; b: b is down" in play.state.ended.message
 
@@ -223,12 +225,12 @@ movements:
     rules: [{condition: fixed, next: review}, {condition: enough, next: COMPLETE}]
 """
 JUDGE = "_loop_judge_review_fix"
-ROUND = [("review", "x"), ("review", "rules", step(1)), ("fix", "y"), ("fix", "rules", step(1))]
-LEAVE = [("review", "x"), ("review", "rules", step(1)), ("fix", "y"), ("fix", "rules", step(2))]
+ROUND: list[Said] = [("review", "x"), ("review", "rules", step(1)), ("fix", "y"), ("fix", "rules", step(1))]
+LEAVE: list[Said] = [("review", "x"), ("review", "rules", step(1)), ("fix", "y"), ("fix", "rules", step(2))]
 
 
 def test_case_15_the_judge_is_called_once_and_may_abort(tmp_path: Path) -> None:
-    replies = scripted(*ROUND, *ROUND, (JUDGE, "loop-judge", "z"), (JUDGE, "rules", step(2)))  # type: ignore[arg-type]
+    replies = scripted(*ROUND, *ROUND, (JUDGE, "loop-judge", "z"), (JUDGE, "rules", step(2)))
     play = Play(write_piece(tmp_path, LOOP), replies, tmp_path).run()
     assert play.state.ended is not None
     assert play.state.ended.status == "aborted"
@@ -238,21 +240,21 @@ def test_case_15_the_judge_is_called_once_and_may_abort(tmp_path: Path) -> None:
 
 
 def test_case_16_the_history_is_cleared(tmp_path: Path) -> None:
-    judge = [(JUDGE, "loop-judge", "z"), (JUDGE, "rules", step(1))]
-    replies = scripted(*ROUND, *ROUND, *judge, *ROUND, *LEAVE)  # type: ignore[arg-type]
+    judge: list[Said] = [(JUDGE, "loop-judge", "z"), (JUDGE, "rules", step(1))]
+    replies = scripted(*ROUND, *ROUND, *judge, *ROUND, *LEAVE)
     play = Play(write_piece(tmp_path, LOOP), replies, tmp_path).run()
     assert [i for i, s in enumerate(play.signals) if s.judged] == [3]
     assert play.state.status == "completed"
 
 
 def test_case_17_no_judge_when_the_cycle_is_left(tmp_path: Path) -> None:
-    play = Play(write_piece(tmp_path, LOOP), scripted(*ROUND, *LEAVE), tmp_path).run()  # type: ignore[arg-type]
+    play = Play(write_piece(tmp_path, LOOP), scripted(*ROUND, *LEAVE), tmp_path).run()
     assert not [s for s in play.signals if s.judged]
     assert play.state.status == "completed"
 
 
 def test_a_failing_loop_judge_leaves_the_natural_next(tmp_path: Path) -> None:
-    left = scripted(*ROUND, *ROUND, ("review", "x"), ("review", "rules", step(2)))  # type: ignore[arg-type]
+    left = scripted(*ROUND, *ROUND, ("review", "x"), ("review", "rules", step(2)))
 
     def reply(call: CallModel, prompt: str) -> str | AnyOutcome:
         return Failed(code="x", message="down") if call.movement == JUDGE else left(call, prompt)
@@ -264,7 +266,7 @@ def test_a_failing_loop_judge_leaves_the_natural_next(tmp_path: Path) -> None:
     assert play.state.status == "completed"
 
 
-def blocked_once(first: str) -> object:
+def blocked_once(first: str) -> Reply:
     seen: list[str] = []
 
     def reply(call: CallModel, prompt: str) -> str | AnyOutcome:
@@ -280,7 +282,7 @@ def blocked_once(first: str) -> object:
 
 def test_case_19_a_blocked_agent_asks_and_the_answer_performs_the_movement_anew(tmp_path: Path) -> None:
     said = "I stop.\n質問: どれ?"
-    play = Play(write_piece(tmp_path, plan(AB)), blocked_once(said), tmp_path)  # type: ignore[arg-type]
+    play = Play(write_piece(tmp_path, plan(AB)), blocked_once(said), tmp_path)
     play.texts[text_hash(said)] = said
     play.run()
     assert (play.state.status, play.state.wait_reason) == ("waiting_human", "blocked")
@@ -294,7 +296,7 @@ def test_case_19_a_blocked_agent_asks_and_the_answer_performs_the_movement_anew(
 
 
 def test_case_19_an_empty_answer_aborts(tmp_path: Path) -> None:
-    play = Play(write_piece(tmp_path, plan(AB)), blocked_once("why?"), tmp_path)  # type: ignore[arg-type]
+    play = Play(write_piece(tmp_path, plan(AB)), blocked_once("why?"), tmp_path)
     play.texts[text_hash("why?")] = "why?"
     play.run()
     play.answer(" ")
@@ -401,7 +403,11 @@ personas: {coder: ../coder.md}
 movements:
   - {name: one, persona: coder, instruction_template: one, rules: [{condition: d, next: two}]}
   - {name: two, persona: coder, instruction_template: two, rules: [{condition: d, next: three}]}
-  - {name: three, persona: coder, session: refresh, instruction_template: three, rules: [{condition: d, next: four}]}
+  - name: three
+    persona: coder
+    session: refresh
+    instruction_template: three
+    rules: [{condition: d, next: four}]
   - name: four
     parallel:
       - {name: a, persona: coder, instruction_template: a, rules: [{condition: d}]}

@@ -69,7 +69,7 @@ def route_to(piece: Piece, end: str, *, start: str | None = None) -> list[Move] 
                 continue
             if rule.next == end:
                 return [*path, move]
-            if rule.next in piece.by_name and rule.next not in seen:
+            if rule.next is not None and rule.next in piece.by_name and rule.next not in seen:
                 seen.add(rule.next)
                 ways.append((rule.next, [*path, move]))
     return None

@@ -37,7 +37,9 @@ def sweep(loaded: LoadedPiece, phases: Phases, cwd: Path) -> Iterator[Taken]:
             taken = take(here, piece, move)
             yield Taken(move, taken, taken.signals[-1] if taken.signals else Signal(kind="no_match"))
             following = movement.rules[move.rule or 0].next
-            if following in piece.by_name and following not in seen and taken.state.status == "queued":
+            if following is None or following in seen or following not in piece.by_name:
+                continue
+            if taken.path[-1] == following and taken.state.ended is None:
                 seen.add(following)
                 ways.append(taken)
 

@@ -33,7 +33,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     mount = tmp_path / "disk"
     mount.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if made.returncode:
         pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
@@ -44,7 +47,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def cadenza(journal: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cadenza", "--journal", str(journal), *words]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=environ)
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=environ, check=False)
 
 
 @pytest.mark.parametrize("full", ["journal", "workspace"])

@@ -663,3 +663,27 @@ def test_threads_claim_each_run_once_and_lose_no_answer(journal: Journal) -> Non
     assert sorted(accepted) == sorted(requests)
     assert sorted(claimed) == sorted(run.run for run in runs)
     assert journal.verify() == []
+
+
+def test_a_commit_may_give_its_lease_back(journal: Journal) -> None:
+    run = ByHand(journal).begin().claim()
+    commit = run.prepare(ev.Warned(code="x", message="y"))
+    journal.commit(msgspec.structs.replace(commit, release=True))
+    assert journal.leases() == {}
+    late = msgspec.structs.replace(commit, after=commit.state.seq)
+    with pytest.raises(LeaseLost):
+        journal.commit(late)
+    again = journal.claim(stranger())
+    assert again is not None
+    assert again.claims == 1  # the claim that ended well is not held against the run
+
+
+def test_several_leases_are_taken_at_once(journal: Journal) -> None:
+    for number in range(5):
+        ByHand(journal, f"r{number}").begin()
+    first = journal.claim_many(stranger(), 3)
+    assert [lease.run for lease in first] == ["r0", "r1", "r2"]
+    rest = journal.claim_many(stranger("other"), 9)
+    assert [lease.run for lease in rest] == ["r3", "r4"]
+    assert journal.claim_many(stranger("third"), 9) == []
+    assert set(journal.leases()) == {f"r{number}" for number in range(5)}

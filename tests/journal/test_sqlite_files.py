@@ -375,7 +375,7 @@ def test_parked_runs_cost_a_claim_nothing(sqlite: SqliteJournal) -> None:
             return 0
 
         connection.set_progress_handler(count, 10)
-        assert sqlite._leases._candidate(connection, this_process("w"), None, 2e9) is None
+        assert sqlite._leases._candidates(connection, this_process("w"), None, 2e9, 4) == []
         connection.set_progress_handler(None, 0)
     assert steps < 10
 

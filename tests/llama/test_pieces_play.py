@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,8 @@ async def play(llama: str, piece: str, language: Language, cwd: Path) -> tuple[R
     settings = msgspec.structs.replace(Settings.from_environment(), max_tokens=64)
     provider = OpenAIProvider(model="local", base_url=f"{llama}/v1", api_key="none")
     engine = Engine(":memory:", provider=provider, settings=settings)
-    run = await engine.start(piece, "Write a haiku about a river.", cwd=cwd, language=language, max_movements=5)
+    options: dict[str, Any] = {"cwd": cwd, "language": language, "max_movements": 5}
+    run = await engine.start(piece, "Write a haiku about a river.", **options)
     result = await run.result()
     for _ in range(20):
         if result.status != "waiting_human":

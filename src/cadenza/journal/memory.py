@@ -121,6 +121,8 @@ class MemoryJournal:
             return refusals.out_of_sequence(commit, found.row.seq)
         self._append(found, commit, payloads)
         lease.claims = 0
+        if commit.release:
+            lease.expires = 0.0
         return None
 
     def _append(self, found: _Run, commit: Commit, payloads: Sequence[str]) -> None:
@@ -201,6 +203,13 @@ class MemoryJournal:
             epoch, claims = (old.epoch + 1, old.claims + 1) if old is not None else (1, 1)
             found.lease = _Leased(holder, epoch, now + self._seconds, claims)
             return _lease(found.row.id, found.lease)
+
+    def claim_many(self, holder: Holder, limit: int) -> list[Lease]:
+        """Take up to ``limit`` leases."""
+        claimed: list[Lease] = []
+        while len(claimed) < limit and (lease := self.claim(holder)) is not None:
+            claimed.append(lease)
+        return claimed
 
     def renew(self, lease: Lease) -> Lease:
         """Extend a lease. Raises LeaseLost."""

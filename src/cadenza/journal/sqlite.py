@@ -151,6 +151,8 @@ class SqliteJournal:
         if projections.is_due(derived.wake_at, state.seq - snapshot):
             sqlite_rows.put_snapshot(connection, known.ref, state)
             snapshot = state.seq
+        if commit.release:
+            connection.execute(_SQL["release_lease"], (known.ref, commit.epoch))
         if derived.wake_at is None:
             return None, calls
         return _Known(known.ref, known.epoch, snapshot, asking), calls
@@ -267,6 +269,10 @@ class SqliteJournal:
     def claim(self, holder: Holder, *, run: str | None = None) -> Lease | None:
         """Take a lease; None where nothing is claimable. Raises NotFound for a ``run`` that is not there."""
         return self._leases.claim(holder, run)
+
+    def claim_many(self, holder: Holder, limit: int) -> list[Lease]:
+        """Take the leases of up to ``limit`` runs in one transaction."""
+        return self._leases.claim_many(holder, limit)
 
     def renew(self, lease: Lease) -> Lease:
         """Extend a lease. Raises LeaseLost."""

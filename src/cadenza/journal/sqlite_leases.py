@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import islice
 from typing import Any
 
 from cadenza.clock import Clock
@@ -28,15 +29,24 @@ class Leases:
 
     def claim(self, holder: Holder, run: str | None) -> Lease | None:
         """Take a lease. Looks without the write lock first: an idle worker costs the others nothing."""
+        if run is not None:
+            with self._database.read() as connection:
+                if connection.execute(_SQL["run_ref"], (run,)).fetchone() is None:
+                    raise refusals.no_run(run)
+        return next(iter(self._claim(holder, run, 1)), None)
+
+    def claim_many(self, holder: Holder, limit: int) -> list[Lease]:
+        """Take up to ``limit`` leases in one transaction."""
+        return self._claim(holder, None, limit)
+
+    def _claim(self, holder: Holder, run: str | None, limit: int) -> list[Lease]:
         with self._database.read() as connection:
-            if run is not None and connection.execute(_SQL["run_ref"], (run,)).fetchone() is None:
-                raise refusals.no_run(run)
-            if self._candidate(connection, holder, run, self._now(connection)) is None:
-                return None
+            if not self._candidates(connection, holder, run, self._now(connection), 1):
+                return []
         with self._database.write() as connection:
             now = self._now(connection)
-            found = self._candidate(connection, holder, run, now)
-            return None if found is None else self._take(connection, found, holder, now)
+            found = self._candidates(connection, holder, run, now, limit)
+            return [self._take(connection, row, holder, now) for row in found]
 
     def renew(self, lease: Lease) -> Lease:
         """Extend a lease that nobody else has taken, even one that ran out."""
@@ -74,9 +84,9 @@ class Leases:
         found = connection.execute(_SQL["run_ref"], (run,)).fetchone()
         return int(found[0]) if found else 0
 
-    def _candidate(
-        self, connection: sqlite3.Connection, holder: Holder, run: str | None, now: float
-    ) -> tuple[Any, ...] | None:
+    def _candidates(
+        self, connection: sqlite3.Connection, holder: Holder, run: str | None, now: float, limit: int
+    ) -> list[tuple[Any, ...]]:
         values = (now, holder.boot, holder.pid, holder.process_start)
         if run is None:
             rows = connection.execute(_SQL["due_runs"], values)
@@ -84,7 +94,7 @@ class Leases:
             rows = connection.execute(_SQL["playable_run"], (*values, run))
         gone: dict[tuple[str, ...], bool] = {}
         try:
-            return next((row for row in rows if _is_free(row, now, gone)), None)
+            return list(islice((row for row in rows if _is_free(row, now, gone)), limit))
         finally:
             rows.close()
 

@@ -92,7 +92,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """One transaction of a lease holder.
 
     ``after`` is the seq that the events follow; ``state`` is the state after them (projections and
-    snapshots are made of it); ``texts`` are new texts by hash.
+    snapshots are made of it); ``texts`` are new texts by hash. ``release`` gives the lease back in the same
+    transaction.
     """
 
     run: str
@@ -103,6 +104,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     actor: str = "engine"
     texts: Mapping[Hash, str] = {}
+    release: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,6 +208,10 @@ class Journal(Protocol):
         Raises:
             NotFound: ``run`` is not there.
         """
+        ...
+
+    def claim_many(self, holder: Holder, limit: int) -> list[Lease]:
+        """As :meth:`claim` without ``run``, up to ``limit`` times in one transaction."""
         ...
 
     def renew(self, lease: Lease) -> Lease:

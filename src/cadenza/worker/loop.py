@@ -79,12 +79,12 @@ class Worker:
         played = 0
         try:
             while not stop.is_set():
-                while len(playing) < self._slots:
-                    lease = await asyncio.to_thread(self._journal.claim, self._holder)
-                    if lease is None:
-                        break
-                    played += 1
-                    playing[asyncio.create_task(self._play(lease))] = lease.run
+                free = self._slots - len(playing)
+                if free:
+                    leases = await asyncio.to_thread(self._journal.claim_many, self._holder, free)
+                    played += len(leases)
+                    for lease in leases:
+                        playing[asyncio.create_task(self._play(lease))] = lease.run
                 if not playing and until_idle:
                     return played
                 await self._pause(playing, stop)
@@ -150,14 +150,16 @@ class Worker:
             beat.cancel()
             del self._sessions[lease.run]
             with contextlib.suppress(JournalError):
-                await asyncio.to_thread(self._settle, lease, session.state)
+                await self._settle(lease, session)
 
-    def _settle(self, lease: Lease, state: RunState) -> None:
-        """Bring the run's folder up to date, and give the lease back."""
+    async def _settle(self, lease: Lease, session: Session) -> None:
+        """Bring the run's folder up to date, and give the lease back where it was not given back yet."""
         try:
-            project_folder(self._journal, lease.run, state)
+            if session.state.folder is not None:
+                await asyncio.to_thread(project_folder, self._journal, lease.run, session.state)
         finally:
-            self._journal.release(lease)
+            if not session.released:
+                await asyncio.to_thread(self._journal.release, lease)
 
     def _conductor(self, state: RunState, texts: JournalTexts) -> Conductor:
         return Conductor(self._piece(state.run.piece, texts), kinds=self._kinds, retry=self._retry)

@@ -64,6 +64,9 @@ class Session:
         self._waiter: asyncio.Future[None] | None = None
         self._interrupted = False
         self._checked = False
+        self._settled = False
+        self.released = False
+        """Whether the lease was given back with the last commit."""
         self._stepping = asyncio.Lock()
 
     def notify(self) -> None:
@@ -83,7 +86,8 @@ class Session:
         """
         try:
             await self._ready()
-            while await self._turn():
+            self._settled = True
+            while not self.released and await self._turn():
                 pass
         finally:
             await self._drop_tasks()
@@ -241,6 +245,7 @@ class Session:
                     await self._catch_up()
                     continue
                 self.state = step.state
+                self.released = self._parks(step)
                 self._texts.add(step.texts)
                 if self._on_commit is not None:
                     self._on_commit(self.run, self.state, step.events)
@@ -255,7 +260,14 @@ class Session:
             state=step.state,
             at=self._clock(),
             texts=texts,
+            release=self._parks(step),
         )
+
+    def _parks(self, step: Step) -> bool:
+        """Whether nothing is left to do here after ``step``: parking is releasing the worker. A run's
+        folder is still to be brought up to date under the lease."""
+        state = step.state
+        return self._settled and not self._tasks and state.wake_at is None and state.folder is None
 
     async def _catch_up(self) -> None:
         """Fold what others appended."""
