@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from cadenza.clock import Clock, system_clock
+from cadenza.config import Configuration
 from cadenza.core.events import AnyEvent, Recorded
 from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.outcomes import Usage
@@ -29,7 +30,7 @@ from cadenza.core.state import RunState
 from cadenza.errors import UsageError
 from cadenza.journal import open_journal
 from cadenza.journal.store import Decision, Journal, RequestRow, RunRow
-from cadenza.piece.model import LoadedPiece
+from cadenza.piece.model import LoadedPiece, Piece
 from cadenza.providers.base import ModelProvider
 from cadenza.providers.registry import ProviderOptions, make_provider
 from cadenza.service import Options, Service
@@ -70,7 +71,7 @@ class Engine:
         provider: the name of what plays the movements (``openai``, ``scripted:PATH``), or a provider object.
             None: the one in the environment, or what each movement names.
         model: the model to ask for.
-        settings: defaults; read from the environment when not given.
+        settings: defaults; read from the environment and the configuration when not given.
         kinds: movement kinds by name, for those who add their own.
         tools: what carries out tool calls, by tool name.
         retry: the retry policy of model calls.
@@ -90,7 +91,7 @@ class Engine:
         clock: Clock = system_clock,
         on_text: OnText | None = None,
     ) -> None:
-        self.settings = settings or Settings.from_environment()
+        self.settings = settings or Configuration.load(Path.cwd()).settings()
         self._own = not isinstance(journal, Journal)
         self.journal: Journal = (
             journal if isinstance(journal, Journal) else open_journal(journal or self.settings.journal)
@@ -144,9 +145,12 @@ class Engine:
             NotFound, PieceError: the piece is not there, or cannot be played.
             InputRefused: the task cannot be taken.
             UsageError: no provider is known for a movement; the provider cannot be made.
+            ConfigError: the configuration cannot be read.
         """
         wanted = self._providers.recorded(Options(**options))
-        run = await asyncio.to_thread(self.service.start, piece, task, wanted)
+        prepared = await asyncio.to_thread(self.service.prepare, piece, wanted)
+        self._providers.check(prepared.piece, wanted)
+        run = await asyncio.to_thread(self.service.begin, prepared, task, wanted)
         return self._handle(run, play=play)
 
     async def resume(self, run: str, *, restart_visit: bool = False) -> Run:
@@ -326,18 +330,34 @@ class Providers:
             )
         if name not in self._made:
             kind, _, script = name.partition(":")
-            model = self._model or self._settings.model
-            self._made[name] = make_provider(kind, ProviderOptions(model=model, script=script or None))
+            options = ProviderOptions(
+                model=self._model or self._default_model(name),
+                script=script or None,
+                base_url=self._settings.base_url if kind == "openai" else None,
+            )
+            self._made[name] = make_provider(kind, options)
         return self._made[name]
 
+    def _default_model(self, name: str) -> str | None:
+        """The model of the settings, unless it was set beside another provider."""
+        return self._settings.model if self._settings.provider in (None, name) else None
+
     def recorded(self, options: Options) -> Options:
-        """The options with what this engine was told, checked by making the provider once."""
-        provider = options.provider or self._name or self._settings.provider
-        if self._given is None:
-            self(provider)
-        model = options.model or self._model or self._settings.model
+        """The options with what this engine was told."""
+        provider, model = options.provider or self._name, options.model or self._model
         anybody = options.any_provider or self._given is not None
         return msgspec.structs.replace(options, provider=provider, model=model, any_provider=anybody)
+
+    def check(self, piece: Piece, options: Options) -> None:
+        """Make every provider that a piece needs, so that one that cannot be made is told before the run.
+
+        Raises:
+            UsageError, ProviderError, PieceError: see :meth:`__call__`.
+        """
+        named = [one.provider for top in piece.movements for one in (top, *top.lanes)]
+        named += [monitor.judge.provider for monitor in piece.loop_monitors]
+        for name in dict.fromkeys(options.provider or name for name in named):
+            self(name)
 
     async def close(self) -> None:
         """Close every provider that was made here."""

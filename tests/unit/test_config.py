@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from cadenza.config import Configuration, apply
 from cadenza.errors import ConfigError, UsageError
 from cadenza.ids import text_hash
+from cadenza.journal import open_journal
 from cadenza.piece.model import (
     CommandGate,
     Facet,
@@ -20,7 +21,8 @@ from cadenza.piece.model import (
     Piece,
     Rule,
 )
-from cadenza.piece.vocabulary import Dialect
+from cadenza.piece.vocabulary import Dialect, Language, Phases
+from cadenza.service import Options, Service
 
 Put = Callable[[str, str], Path]
 
@@ -406,3 +408,69 @@ def test_settings_take_what_the_environment_does_not_say(put: Put, load: Load) -
     settings = load(**environ).settings(environ)
     assert (settings.provider, settings.language, settings.base_url) == ("scripted:x", "en", "http://env")
     assert settings.model == "other"
+
+
+# At the start of a run
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CADENZA_PROVIDER", "CADENZA_MODEL", "CADENZA_LANG", "XDG_CONFIG_HOME", "TAKT_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    journal = open_journal(":memory:")
+    yield Service(journal)
+    journal.close()
+
+
+@pytest.mark.parametrize("phases", ["single", "three"])
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("name", ["hello", "plan-build-review", "research"])
+def test_our_own_pieces_begin_in_both_phases(
+    put: Put, service: Service, tmp_path: Path, name: str, language: Language, phases: Phases
+) -> None:
+    options = Options(cwd=tmp_path / "project", language=language, phases=phases)
+    run = service.start(name, "find out", options)
+    played = service.piece(run)
+    assert (played.name, played.phases, played.language) == (name, phases, language)
+
+
+def test_a_run_pins_what_the_projects_configuration_resolved(
+    put: Put, service: Service, tmp_path: Path
+) -> None:
+    put(
+        PROJECT,
+        """
+        provider: openai
+        model: m
+        persona_providers: {helper: {provider: scripted:x}}
+        provider_profiles: {scripted: {default_permission_mode: readonly}}
+        """,
+    )
+    run = service.start("hello", "say it", Options(cwd=tmp_path / "project"))
+    put(PROJECT, "provider: nobody\n")
+    (movement,) = service.piece(run).movements
+    assert (movement.provider, movement.model, movement.permission) == ("scripted:x", None, "readonly")
+    assert service.state(run).run.provider is None
+
+
+def test_what_the_configuration_forbids_is_no_run(put: Put, service: Service, tmp_path: Path) -> None:
+    put(
+        "project/p.yaml",
+        """
+        name: p
+        movements:
+          - name: a
+            quality_gates: [{type: command, command: make test}]
+            rules: [{condition: x, next: COMPLETE}]
+        """,
+    )
+    options = Options(cwd=tmp_path / "project")
+    with pytest.raises(UsageError, match="a: make test"):
+        service.start("./p.yaml", "do it", options)
+    put(PROJECT, "language: fr\n")
+    with pytest.raises(ConfigError, match="language must be one of"):
+        service.start("./p.yaml", "do it", options)
+    assert service.runs() == []
+    put(PROJECT, "workflow_command_gates: {custom_scripts: true}\n")
+    assert service.start("./p.yaml", "do it", options)

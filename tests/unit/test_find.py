@@ -21,7 +21,7 @@ PIECE = """name: {name}
 description: {name} here
 movements: [{{name: a, rules: [{{condition: x, next: COMPLETE}}]}}]
 """
-OWN = ("hello", "plan-build-review")
+OWN = ("hello", "plan-build-review", "research")
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_piece_in_json(world: Path) -> None:
     ("name", "words"),
     [
         ("helo", ["there is no piece 'helo'", ".cadenza/pieces", ".takt/pieces", "did you mean hello?"]),
-        ("zzz", ["known pieces: hello, mine, plan-build-review"]),
+        ("zzz", ["known pieces: hello, mine, plan-build-review, research"]),
         ("", ["there is no piece ''"]),
         ("..", ["there is no piece '..'"]),
         ("x" * 5000, ["there is no piece"]),
@@ -139,7 +139,7 @@ def test_the_listing_shows_each_name_once_and_broken_pieces_with_their_reason(wo
     put(world, "home/.takt/pieces/list.yaml", "[1]")
     put(world, "home/.takt/pieces/notes.txt", "no piece")
     listed = {info.name: info for info in list_pieces(world / "project")}
-    assert list(listed) == ["hello", "bad", "list", "plan-build-review"]
+    assert list(listed) == ["hello", "bad", "list", "plan-build-review", "research"]
     assert (listed["hello"].origin, listed["hello"].description, listed["hello"].dialect) == (
         "project",
         "project here",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cadenza import __version__
-from cadenza.cli import demo, graph, looking, pieces, playing, requests, upkeep
+from cadenza.cli import demo, eject, graph, looking, pieces, playing, requests, upkeep
 from cadenza.cli.boundary import Guarded
 from cadenza.cli.context import Context
 
@@ -65,4 +65,5 @@ app.command()(graph.graph)
 app.command()(upkeep.worker)
 app.command()(upkeep.doctor)
 app.command()(pieces.init)
+app.command()(eject.eject)
 app.command()(demo.demo)

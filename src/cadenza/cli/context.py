@@ -28,16 +28,16 @@ class Context:
         return found if found is not None else cls()
 
     def settings(self) -> Settings:
-        """The settings from the environment, with the global options over them.
+        """The settings from the environment and the configuration, with the global options over them.
 
         Raises:
-            ConfigError: a variable holds what it cannot hold.
+            ConfigError: a variable or a file holds what it cannot hold.
         """
         import msgspec
 
-        from cadenza.settings import Settings
+        from cadenza.config import Configuration
 
-        settings = Settings.from_environment()
+        settings = Configuration.load(Path.cwd()).settings()
         if self.journal is None:
             return settings
         return msgspec.structs.replace(settings, journal=self.journal)

@@ -89,8 +89,8 @@ class Visit:
         return visit
 
     def gate_note(self) -> str | None:
-        """What a command gate said that sent the movement back, where one did."""
-        if self.started.cause != "gate" or self.lane:
+        """What a command gate said that sent the movement back, where one did. Its lanes are told as well."""
+        if self.started.cause != "gate" or (self.lane and self.lane not in self.started.lanes):
             return None
         return self.text(self.started.answers[-1])
 

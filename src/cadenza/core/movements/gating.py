@@ -19,12 +19,20 @@ GATE_TOOL = "command_gate"
 def pass_gates(visit: Visit, output: Hash) -> Performance[Signal | None]:
     """None when every gate of the movement is passed; else the signal that performs the movement anew,
     told what failed (TAKT's command-line engine, quality gates; each round costs one iteration)."""
+    refused = yield from run_gates(visit)
+    if refused is None:
+        return None
+    gate, note = refused
+    return Signal(kind="again", method="gate", answer=visit.put(note), label=gate.name, output=output)
+
+
+def run_gates(visit: Visit) -> Performance[tuple[CommandGate, str] | None]:
+    """The first gate that is not passed, and what an agent is told of it. For a lane that is its failure."""
     for number, gate in enumerate(visit.movement.command_gates, 1):
         outcome: AnyOutcome = yield visit.need(f"gate:{number}", _call(visit, gate))
         problem = _problem(outcome)
         if problem is not None:
-            note = gate_failed(visit.language, gate.name or gate.command, problem)
-            return Signal(kind="again", method="gate", answer=visit.put(note), label=gate.name, output=output)
+            return gate, gate_failed(visit.language, gate.name or gate.command, problem)
     return None
 
 

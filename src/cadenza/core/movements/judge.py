@@ -34,5 +34,7 @@ def judge_movement(visit: Visit, monitor: LoopMonitor) -> Movement:
         persona_name=judge.persona.name if judge.persona else "loop-judge",
         instruction=instruction,
         rules=judge.rules,
+        provider=judge.provider,
+        model=judge.model,
         edit=False,
     )

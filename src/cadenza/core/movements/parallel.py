@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cadenza.core.aggregates import holds
+from cadenza.core.movements.gating import pass_gates, run_gates
 from cadenza.core.movements.monitoring import watch_loops
 from cadenza.core.movements.playing import Played, play
 from cadenza.core.movements.ruling import Matched, ask_judge, conclude, match_rules
@@ -19,12 +20,15 @@ def perform_parallel(visit: Visit) -> Performance[Signal]:
     if visit.piece.phases == "three":
         return (yield from perform_parallel_three(visit))
     branches = [visit.branch(lane) for lane in visit.movement.lanes]
-    played: list[Played] = yield Lanes({b.movement.name: play(b) for b in branches})
+    played: list[Played] = yield Lanes({b.movement.name: _work(b) for b in branches})
     if all(p.output is None for p in played):
         errors = "; ".join(f"{b.movement.name}: {p.error}" for b, p in zip(branches, played, strict=True))
         message = f"all parallel sub-movements failed: {errors}"
         return Signal(kind="failed", code="movement_failed", message=message)
     output = visit.put(joined(visit, branches, played))
+    stopped = yield from pass_gates(visit, output)
+    if stopped is not None:
+        return stopped
     judgement = yield from watch_loops(visit, output)
     if judgement.signal is not None:
         return judgement.signal
@@ -34,6 +38,13 @@ def perform_parallel(visit: Visit) -> Performance[Signal]:
     lanes = tuple(_result(b, p, m) for b, p, m in zip(branches, played, found, strict=True))
     matched = yield from _parent_rules(visit, lanes, output)
     return (yield from conclude(visit, matched, output, judged=judgement.judged, lanes=lanes))
+
+
+def _work(branch: Visit) -> Performance[Played]:
+    """A lane's turn; one that does not pass its own command gates has failed."""
+    played = yield from play(branch)
+    refused = None if played.output is None else (yield from run_gates(branch))
+    return played if refused is None else Played(code="gate", error=refused[1])
 
 
 def joined(visit: Visit, branches: list[Visit], played: list[Played]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from cadenza.core.demands import AskPerson
+from cadenza.core.movements.gating import pass_gates, run_gates
 from cadenza.core.movements.ruling import Matched, conclude
 from cadenza.core.movements.three.agent import Performed, work_and_report
 from cadenza.core.movements.three.monitoring import watch_reentry
@@ -41,6 +42,9 @@ def perform_parallel_three(visit: Visit) -> Performance[Signal]:
         message = f"All parallel sub-movements failed: {errors}"
         return Signal(kind="failed", code="movement_failed", message=message, lanes=lanes)
     output = visit.put(_joined(visit, lanes))
+    stopped = yield from pass_gates(visit, output)
+    if stopped is not None:
+        return stopped
     labels = [lane.label for lane in lanes]
     matched = yield from find_rule(visit, Work(output=output), labels)
     signal = yield from conclude(visit, matched, output, lanes=lanes)
@@ -62,6 +66,9 @@ def _lane(branch: Visit) -> Performance[LaneEnd]:
         performed = yield from work_and_report(branch)
     if performed.work is None:
         return LaneEnd(error=performed.error or "still blocked")
+    refused = yield from run_gates(branch)
+    if refused is not None:
+        return LaneEnd(output=performed.work.output, error=refused[1])
     if not branch.movement.rules:
         return LaneEnd(output=performed.work.output)
     matched = yield from find_rule(branch, performed.work)
