@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +36,7 @@ from cadenza.providers.base import ModelProvider
 from cadenza.providers.registry import ProviderOptions, make_provider
 from cadenza.service import Options, Service
 from cadenza.settings import Settings
+from cadenza.worker.embedded import Embedded
 from cadenza.worker.loop import Worker
 from cadenza.worker.meeting import Meeting, OnText, ToolExecutor
 
@@ -114,9 +116,8 @@ class Engine:
         self.worker = Worker(
             self.journal, meeting, kinds=kinds, retry=retry, clock=clock, on_commit=self._committed
         )
-        self._playing: dict[str, asyncio.Task[None]] = {}
-        self._changed = asyncio.Condition()
-        self._wakers: set[asyncio.Task[None]] = set()
+        self._embedded = Embedded(self.journal, self.worker)
+        self._waiting: list[asyncio.Future[None]] = []
 
     async def __aenter__(self) -> Engine:
         return self
@@ -128,9 +129,7 @@ class Engine:
 
     async def close(self) -> None:
         """Hold what is being played here, and let go of everything."""
-        for run, task in list(self._playing.items()):
-            self.interrupt(run)
-            await asyncio.gather(task, return_exceptions=True)
+        await self._embedded.close()
         await self._providers.close()
         self.worker.close()
         if self._own:
@@ -188,12 +187,7 @@ class Engine:
 
         Also one whose first turn has not begun, or that waits for the next try of a call.
         """
-        task = self._playing.get(run)
-        if task is None or task.done():
-            return False
-        self.worker.holding.add(run)
-        self.worker.interrupt(run)
-        return True
+        return self._embedded.interrupt(run)
 
     async def idle(self, run: str) -> None:
         """Wait until this process plays ``run`` no longer.
@@ -201,52 +195,32 @@ class Engine:
         Raises:
             JournalError: what stopped it.
         """
-        task = self._playing.get(run)
-        if task is not None:
-            await asyncio.shield(task)
+        await self._embedded.idle(run)
+
+    def check(self, run: str) -> None:
+        """Raise what stopped ``run`` from being played here (JournalError), where something did."""
+        self._embedded.check(run)
 
     def _handle(self, run: str, *, play: bool = True) -> Run:
-        self.worker.notify(run)
-        if play and (run not in self._playing or self._playing[run].done()):
-            self._playing[run] = asyncio.create_task(self._play(run), name=f"play {run}")
+        if play:
+            self._embedded.play(run)
+        else:
+            self.worker.notify(run)
         return Run(self, run)
 
-    async def _play(self, run: str) -> None:
-        """Play until the run waits for somebody else, or ends; also through waits for a retry."""
-        try:
-            while True:
-                played = await self.worker.play(run)
-                row = await asyncio.to_thread(self.journal.run, run)
-                if row.wake_at is None or (played is None and run in self.worker.holding):
-                    return
-                least = 0.02 if played is not None else POLL_SECONDS
-                await self._nap(run, max(row.wake_at - self.journal.now(), least))
-        finally:
-            self.worker.holding.discard(run)
-
-    async def _nap(self, run: str, seconds: float) -> None:
-        """Wait, but no longer than a second, and not when the run is to be held."""
-        left = min(seconds, 1.0)
-        while left > 0 and run not in self.worker.holding:
-            await asyncio.sleep(min(left, 0.1))
-            left -= 0.1
-
     def _committed(self, run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:
-        task = asyncio.get_running_loop().create_task(self._announce())
-        self._wakers.add(task)
-        task.add_done_callback(self._wakers.discard)
-
-    async def _announce(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+        """Wake whoever waits in :meth:`changed`."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
     async def changed(self) -> None:
         """Wait until something was committed here, or a moment has passed."""
-        async with self._changed:
-            try:
-                await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
-            except TimeoutError:
-                return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(future, POLL_SECONDS)
 
 
 class Run:
@@ -275,8 +249,7 @@ class Run:
             if row.wake_at is None and row.seq <= after:
                 await self.engine.idle(self.id)
                 return
-            if (task := self.engine._playing.get(self.id)) is not None and task.done():
-                task.result()
+            self.engine.check(self.id)
             await self.engine.changed()
 
     async def result(self) -> RunResult:

@@ -7,7 +7,7 @@ It appends facts and reads them; it plays nothing. A worker (embedded in :class:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from cadenza.errors import Conflict, InputRefused, NotFound, UsageError
 from cadenza.ids import new_run_id, new_seed, text_hash
 from cadenza.journal.store import Decision, Journal, RequestRow, RunRow
 from cadenza.piece.find import load_piece
-from cadenza.piece.model import LoadedPiece, Piece
+from cadenza.piece.model import LoadedPiece, Piece, read_piece
 from cadenza.piece.vocabulary import Language, PermissionMode, Phases
 
 MAX_TASK_BYTES = 1024 * 1024
@@ -160,7 +160,10 @@ class Service:
                 that ends the run).
         """
         row = self.request(request)
-        if isinstance(value, str) and not (row.reason == "blocked" and not value.strip()):
+        if not isinstance(value, str):
+            kind = type(value).__name__
+            raise InputRefused(f"the answer is a {kind}; this question takes a text", hint="give a text")
+        if row.reason != "blocked" or value.strip():
             check_text(value, "the answer")
         return self.journal.decide(row.id, value, at=self._clock(), actor=self.actor)
 
@@ -258,7 +261,7 @@ class Service:
     def piece(self, run: str) -> Piece:
         """The piece that a run pinned."""
         pinned = self.state(run).run.piece
-        return Piece.model_validate_json(self.text(pinned))
+        return read_piece(self.text(pinned), pinned)
 
     def text(self, hash: str) -> str:
         """A text of the journal by its hash."""
@@ -301,10 +304,6 @@ class Service:
             known = ", ".join(hashes) or "none yet"
             raise NotFound(f"run {run} has no report {name!r}", hint=f"it has: {known}")
         return self.text(hashes[name])
-
-    def changes(self, run: str, after: int) -> Iterator[ev.Recorded]:
-        """Events appended after ``after``, as far as there are any now."""
-        yield from self.journal.events(run, after=after)
 
 
 def _working_directory(options: Options) -> Path:

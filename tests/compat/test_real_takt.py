@@ -34,14 +34,14 @@ PAIRS = [
 ]
 TIME_LIMITS = ("team-leader-refill-threshold", "team-leader-refill-threshold")
 
-slow = pytest.mark.slow
+needs_takt = pytest.mark.usefixtures("takt")
 corpus = pytest.mark.skipif(
     CORPUS is None, reason="CADENZA_CORPUS names no folder with the corpus of real pieces"
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _takt() -> None:
+@pytest.fixture(scope="module")
+def takt() -> None:
     program()
 
 
@@ -52,7 +52,8 @@ def fixture_files(piece: str, scenario: str, room: Path) -> tuple[Path, Path]:
     return room / "pieces" / f"{piece}.yaml", FIXTURES / "scenarios" / f"{scenario}.json"
 
 
-@slow
+@pytest.mark.slow
+@needs_takt
 @corpus
 @pytest.mark.parametrize(("piece", "scenario", "way"), PAIRS, ids=[f"{p}-x-{s}" for p, s, _ in PAIRS])
 async def test_takts_own_fixtures_go_the_same_way(
@@ -63,7 +64,8 @@ async def test_takts_own_fixtures_go_the_same_way(
     assert play_theirs(*files, tmp_path).told == way
 
 
-@slow
+@pytest.mark.slow
+@needs_takt
 @corpus
 async def test_a_part_may_have_a_time_limit_of_its_own(tmp_path: Path) -> None:
     files = fixture_files(*TIME_LIMITS, tmp_path)
@@ -73,7 +75,8 @@ async def test_a_part_may_have_a_time_limit_of_its_own(tmp_path: Path) -> None:
     assert "timeout_ms" in theirs.message
 
 
-@slow
+@pytest.mark.slow
+@needs_takt
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 async def test_both_go_the_same_way_or_the_document_says_why_not(case: Case, tmp_path: Path) -> None:
     files = case.write(tmp_path)

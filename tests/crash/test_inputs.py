@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cadenza.core import events as ev
-from cadenza.core.outcomes import Unknown
+from cadenza.core.outcomes import Cancelled, Unknown
 from cadenza.journal.memory import MemoryJournal
 from cadenza.testing import (
     Answer,
@@ -112,7 +112,7 @@ def _nothing_met_is_lost(events: list[ev.Recorded], lab: Path) -> None:
     answered.update(
         e.event.id
         for e in events
-        if isinstance(e.event, ev.DemandResolved) and not isinstance(e.event.outcome, Unknown)
+        if isinstance(e.event, ev.DemandResolved) and not isinstance(e.event.outcome, Unknown | Cancelled)
     )
     met = Ledger(lab / "ledger").counts()
     assert all(answered[demand] == count for demand, count in met.items())

@@ -171,7 +171,7 @@ def test_a_read_only_disk_is_named_and_reading_goes_on(mount):
     assert open_one(disk) == FOLDER
     assert do(disk, "save_reports", reports={"r.md": SMALL}) == {"saved": ["r.md"]}
     repeated = do(disk, "prepare", movement="m", count=1, previous=SMALL, reports=["r.md"])
-    assert repeated == {"reports": {"r.md": SMALL}}
+    assert repeated["reports"] == {"r.md": SMALL}
 
 
 def test_a_folder_without_permission(tmp_path):

@@ -14,7 +14,7 @@ import msgspec
 from cadenza.core import events as ev
 from cadenza.core.demands import AskPerson, CallModel, Host, WaitUntil, is_repeatable
 from cadenza.core.movements import KINDS, MovementKind
-from cadenza.core.outcomes import Answered, AnyOutcome, Failed, Returned, Unknown
+from cadenza.core.outcomes import Answered, AnyOutcome, Cancelled, Failed, Returned, Unknown
 from cadenza.core.performance import Issued
 from cadenza.core.prompts.notices import repeated
 from cadenza.core.retrying import RetryPolicy
@@ -24,6 +24,7 @@ from cadenza.core.signals import Signal
 from cadenza.core.stage import Stage
 from cadenza.core.state import OpenDemand, QueuedInput, RunState, VisitState
 from cadenza.core.visit import Book
+from cadenza.errors import CodeChanged
 from cadenza.ids import Hash, derive
 from cadenza.piece.model import Piece
 
@@ -51,7 +52,12 @@ class Conductor:
         self._stage = Stage(piece, kinds, self._book)
 
     def start(self, started: ev.RunStarted, now: float, texts: Texts) -> Step:
-        """Begin a run: its first events, up to the first demands."""
+        """Begin a run: its first events, up to the first demands.
+
+        Raises:
+            CodeChanged: the first movement is of a kind that is not known here.
+        """
+        self._stage.version(self.piece.initial_movement)
         scribe = self._scribe(RunState(), now, texts)
         scribe.add(started)
         self._enter(scribe, Enter(movement=self.piece.initial_movement, cause="start"))
@@ -103,6 +109,13 @@ class Conductor:
         scribe.add(ev.RunHeld(reason=reason, message=message, demand=demand))
         return scribe.step()
 
+    def refuse(self, state: RunState, queued: QueuedInput, message: str, now: float) -> Step:
+        """Drop the input that is next in ``state``, saying why."""
+        scribe = self._scribe(state, now, {})
+        tag = str(type(queued.event).__struct_config__.tag)
+        scribe.add(ev.InputRefused(input=tag, message=message))
+        return scribe.step()
+
     def check(self, state: RunState, texts: Texts) -> None:
         """Rebuild the current visit, so that whatever stands in the way shows before anything is played.
 
@@ -131,7 +144,13 @@ class Conductor:
             message = f'Max movements reached ({state.limit}); next would have been "{enter.movement}"'
             self._end(scribe, End(status="aborted", reason="max_movements", message=message), enter.movement)
             return None
-        scribe.add(self._started(scribe, enter))
+        try:
+            started = self._started(scribe, enter)
+        except CodeChanged as unknown:
+            end = End(status="error", reason="unknown_kind", message=str(unknown))
+            self._end(scribe, end, enter.movement)
+            return None
+        scribe.add(started)
         self._warn_of_repetition(scribe)
         return self._proceed(scribe, self._stage.open(scribe.state))
 
@@ -269,6 +288,8 @@ class Conductor:
     def _cancel(self, scribe: Scribe, event: ev.CancelRequested, actor: str) -> None:
         state = scribe.state
         self._lose(scribe, "the run was cancelled while this was being met")
+        for opened in state.met_by_worker:
+            scribe.add(ev.DemandResolved(id=opened.id, outcome=Cancelled()))
         for request in list(state.requests.values()):
             scribe.add(ev.RequestClosed(id=request.id, reason="cancelled"))
         by = f"cancelled by {actor}" if actor else "cancelled"
@@ -276,9 +297,12 @@ class Conductor:
         self._end(scribe, End(status="cancelled", reason="cancelled", message=message), state.last)
 
     def _resume(self, scribe: Scribe, event: ev.ResumeRequested) -> None:
-        scribe.add(ev.RunReleased())
+        asked = [i.event for i in scribe.state.inputs if isinstance(i.event, ev.ResumeRequested)]
+        restart = event.restart_visit or any(resume.restart_visit for resume in asked)
         visit = scribe.state.visit
-        if not event.restart_visit or visit is None:
+        version = self._stage.version(visit.started.movement) if restart and visit is not None else 0
+        scribe.add(ev.RunReleased())
+        if not restart or visit is None:
             return
         self._lose(scribe, "the visit was restarted while this was being met")
         for request in list(scribe.state.requests.values()):
@@ -289,7 +313,7 @@ class Conductor:
                 attempt=visit.started.attempt + 1,
                 cause="restart",
                 at=scribe.now,
-                version=self._stage.version(visit.started.movement),
+                version=version,
             )
         )
         following = self._proceed(scribe, self._stage.open(scribe.state))
@@ -300,4 +324,8 @@ class Conductor:
         ended = scribe.state.ended
         wanted = event.movement or (ended.movement if ended is not None else None)
         target = wanted if wanted in self.piece.by_name else self.piece.initial_movement
-        self._enter(scribe, Enter(movement=target or self.piece.initial_movement, cause="retry"))
+        same = ended is not None and target == ended.movement == scribe.state.last
+        answers = scribe.state.answers if same else ()
+        movement = target or self.piece.initial_movement
+        self._stage.version(movement)
+        self._enter(scribe, Enter(movement=movement, cause="retry", answers=answers))

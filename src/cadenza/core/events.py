@@ -165,6 +165,13 @@ class RetryRequested(Event, frozen=True, tag="run.reopened", kw_only=True, omit_
     movement: str | None = None
 
 
+class InputRefused(Event, frozen=True, tag="input.refused", kw_only=True, omit_defaults=True):
+    """The input that was next cannot be taken, and is gone: ``input`` is its type, ``message`` says why."""
+
+    input: str
+    message: str
+
+
 class RunHeld(Event, frozen=True, tag="run.held", kw_only=True, omit_defaults=True):
     """The run stands until somebody resumes it.
 
@@ -206,6 +213,7 @@ AnyEvent = (
     | CancelRequested
     | ResumeRequested
     | RetryRequested
+    | InputRefused
     | RunHeld
     | RunReleased
     | RunEnded
@@ -229,8 +237,3 @@ encode = msgspec.json.Encoder().encode
 
 decode = msgspec.json.Decoder(AnyEvent).decode
 """An event from its JSON of this version; older ones go through :mod:`cadenza.core.upcasting` first."""
-
-
-def is_input(event: Event) -> bool:
-    """Whether anyone may append it."""
-    return isinstance(event, RequestDecided | CancelRequested | ResumeRequested | RetryRequested)

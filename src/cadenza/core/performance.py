@@ -7,7 +7,7 @@ outcome), :class:`Lanes` (branches; resumed with all their results in declared o
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -51,6 +51,17 @@ class Tell(msgspec.Struct, frozen=True):
 
 Ask = Need | Lanes | NextOf | Tell
 Performance = Generator[Ask, Any, T]
+
+
+def guarded(performance: Performance[T], failed: Callable[[str], T]) -> Performance[T]:
+    """A branch whose own bugs are its own failure: an exception in it becomes ``failed(words)``, and the
+    other branches go on."""
+    try:
+        return (yield from performance)
+    except CadenzaError:
+        raise
+    except Exception as error:
+        return failed(f"{type(error).__name__}: {error}")
 
 
 class Issued(msgspec.Struct, frozen=True):

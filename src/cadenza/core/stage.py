@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cadenza.core.movements import MovementKind, perform
-from cadenza.core.outcomes import AnyOutcome
 from cadenza.core.performance import Issued, Player
 from cadenza.core.state import RunState, VisitState
 from cadenza.core.visit import Book, Visit
@@ -38,13 +37,9 @@ class Stage:
         self._player, self._place = self._play(state), _place(_visit(state))
         return self._player.start()
 
-    def feed(self, state: RunState, key: str, outcome: AnyOutcome) -> list[Issued]:
-        """Give the visit of ``state`` one more outcome; the demands that follow."""
-        return self.ready(state).feed(key, outcome)
-
     @property
     def player(self) -> Player:
-        """The player that was opened or fed last."""
+        """The player that was opened or made ready last."""
         assert self._player is not None
         return self._player
 

@@ -58,15 +58,17 @@ class QueuedInput(msgspec.Struct, frozen=True):
 
 class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The visit that is going on: how it began, the outcomes that it was given, in their order, and the
-    sessions that there were when it began."""
+    sessions and the folder that there were when it began."""
 
     started: ev.VisitStarted
     outcomes: dict[str, AnyOutcome] = {}
     sessions: dict[str, str] = {}
+    folder: str | None = None
 
 
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Everything that decides what happens next. ``seq`` is the number of the last event folded."""
+    """Everything that decides what happens next. ``seq`` is the number of the last event folded;
+    ``answers`` are those that the last visit was given."""
 
     seq: int = 0
     started: ev.RunStarted | None = None
@@ -89,6 +91,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     calls: dict[str, int] = {}
     sessions: dict[str, str] = {}
+    answers: tuple[Hash, ...] = ()
     user_inputs: tuple[Hash, ...] = ()
 
     def copy(self) -> RunState:
@@ -182,7 +185,10 @@ def _run_started(state: RunState, event: ev.RunStarted, actor: str) -> None:
 
 
 def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
-    state.visit = VisitState(started=event, sessions=state.sessions)
+    if event.attempt > 1 and state.visit is not None:
+        state.sessions = state.visit.sessions
+    state.visit = VisitState(started=event, sessions=state.sessions, folder=state.folder)
+    state.answers = event.answers if event.cause in ("answer", "retry") else ()
     state.open, state.requests = {}, {}
     state.limit = event.limit or state.limit
     if event.cause == "retry":
@@ -308,6 +314,11 @@ def _queue(state: RunState, event: ev.InputEvent, actor: str) -> None:
     state.inputs = (*state.inputs, QueuedInput(event, actor))
 
 
+def _input_refused(state: RunState, event: ev.InputRefused, actor: str) -> None:
+    refused = state.next_input
+    state.inputs = tuple(queued for queued in state.inputs if queued is not refused)
+
+
 def _run_held(state: RunState, event: ev.RunHeld, actor: str) -> None:
     state.held = event
 
@@ -340,6 +351,7 @@ _HANDLERS: dict[type, Any] = {
     ev.CancelRequested: _queue,
     ev.ResumeRequested: _queue,
     ev.RetryRequested: _queue,
+    ev.InputRefused: _input_refused,
     ev.RunHeld: _run_held,
     ev.RunReleased: _run_released,
     ev.RunEnded: _run_ended,

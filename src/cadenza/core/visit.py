@@ -64,12 +64,22 @@ class Visit:
         self.user_inputs = state.user_inputs
         self.prefix = ""
         self.cycle_count: int | None = None
-        self.folder: str | None = state.folder
+        self.folder: str | None = state.visit.folder
 
     @property
     def language(self) -> Language:
         """The language of the engine's own texts."""
         return self.run.language
+
+    @property
+    def provider(self) -> str | None:
+        """Who performs this: whom the run names, else whom the movement names."""
+        return self.run.provider or self.movement.provider
+
+    @property
+    def model(self) -> str | None:
+        """The model to ask for, by the same order."""
+        return self.run.model or self.movement.model
 
     @property
     def report_dir(self) -> str:
@@ -120,8 +130,8 @@ class Visit:
             movement=self.movement.name,
             persona="conductor" if judge else self.movement.performer,
             purpose=purpose,
-            provider=self.run.provider or self.movement.provider,
-            model=self.run.model or self.movement.model,
+            provider=self.provider,
+            model=self.model,
             schema=schema,
             max_tokens=JUDGE_TOKENS if judge else None,
         )

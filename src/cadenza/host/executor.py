@@ -29,6 +29,19 @@ class OpenFolder(msgspec.Struct, frozen=True, kw_only=True):
     root: str = ROOT
 
 
+class ReadFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of ``read_file``: a path, absolute or from the working directory."""
+
+    path: str
+
+
+class WriteFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of ``write_file``: a path as for ``read_file``, the text by hash."""
+
+    path: str
+    text: Hash
+
+
 class SaveReports(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of ``save_reports``: texts by name as hashes, ``at`` in seconds since the epoch."""
 
@@ -98,13 +111,14 @@ def _save_reports(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> R
 
 
 def _read_file(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Result:
-    content = read_file(cwd, args["path"], run=run)
+    content = read_file(cwd, msgspec.convert(args, ReadFile).path, run=run)
     return {"text": text_hash(content)}, {text_hash(content): content}
 
 
 def _write_file(args: Mapping[str, Any], run: str, cwd: str, text: Texts) -> Result:
-    write_file(cwd, args["path"], text(args["text"]), run=run)
-    return {"path": args["path"]}, {}
+    wanted = msgspec.convert(args, WriteFile)
+    write_file(cwd, wanted.path, text(wanted.text), run=run)
+    return {"path": wanted.path}, {}
 
 
 _OPERATIONS: Mapping[str, Callable[[Mapping[str, Any], str, str, Texts], Result]] = {

@@ -29,6 +29,9 @@ from cadenza.host import files
 from cadenza.host.paths import file_part, inside, run_folder, working_folder
 from cadenza.host.trouble import ANY_RUN, explained
 
+LINE_LIMIT = 1024 * 1024
+"""How far back the last line of a log is looked for, in bytes."""
+
 ROOT = ".takt/runs"
 SUBFOLDERS = (
     "reports",
@@ -137,6 +140,38 @@ def write_log(cwd: str, folder: str, run: str, lines: Iterable[str]) -> None:
     data = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
     with explained("write the log", target, run=run):
         files.write(target, data, scratch=path)
+
+
+def append_log(cwd: str, folder: str, run: str, lines: Iterable[str]) -> None:
+    """Add ``lines`` to ``logs/<run>.jsonl``. A line that a crash cut short is seen by :func:`last_log_line`.
+
+    Raises:
+        HostError: as :func:`write_log`.
+    """
+    path = run_folder(cwd, folder, run=run)
+    target = inside(path, f"logs/{file_part(run)}.jsonl", "write the log", run=run)
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    with explained("write the log", target, run=run), open(target, "ab") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def last_log_line(cwd: str, folder: str, run: str) -> str:
+    """The last line of ``logs/<run>.jsonl``; empty where there is none, or where it was cut short.
+
+    Raises:
+        HostError: ``not_found`` (no such folder), ``escapes``, ``failed``.
+    """
+    path = run_folder(cwd, folder, run=run)
+    target = inside(path, f"logs/{file_part(run)}.jsonl", "read the log", run=run)
+    with explained("read the log", target, run=run):
+        if not target.is_file():
+            return ""
+        with open(target, "rb") as file:
+            file.seek(max(0, target.stat().st_size - LINE_LIMIT))
+            lines = file.read().split(b"\n")
+    return lines[-2].decode("utf-8", "replace") if len(lines) > 1 and lines[-1] == b"" else ""
 
 
 class _Opening(NamedTuple):

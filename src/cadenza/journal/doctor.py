@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from cadenza.core import state as states
-from cadenza.core.events import Recorded
+from cadenza.core.events import Recorded, RunStarted
 from cadenza.errors import JournalCorrupt
 from cadenza.ids import Hash, text_hash
 from cadenza.journal import projections
@@ -111,6 +111,19 @@ def missing_texts(run: str, recorded: Iterable[Recorded], known: Container[Hash]
         for hash in projections.texts_of(item.event):
             if hash not in known:
                 yield Problem(run=run, what=f"event {item.seq} refers to text {hash}, which is missing")
+
+
+def pinned(recorded: Iterable[Recorded]) -> Hash:
+    """The piece that a run plays."""
+    return next((item.event.piece for item in recorded if isinstance(item.event, RunStarted)), "")
+
+
+def missing_of_pieces(pieces: Mapping[Hash, str], known: Container[Hash]) -> Iterator[Problem]:
+    """Texts that the pieces which runs have pinned refer to, and the journal does not hold."""
+    for hash, source in pieces.items():
+        for text in projections.QUOTED_HASH.findall(source):
+            if text not in known:
+                yield Problem(run=None, what=f"the piece {hash} refers to text {text}, which is missing")
 
 
 def wrong_texts(bodies: Iterable[tuple[Hash, str]]) -> Iterator[Problem]:

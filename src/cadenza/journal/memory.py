@@ -355,7 +355,13 @@ class MemoryJournal:
         except JournalError as error:
             return [Problem(run=run, what=error.message)]
         texts = doctor.missing_texts(run, recorded, self._texts.keys())
-        return [*doctor.differences(told, stored), *texts]
+        pinned = doctor.pinned(recorded)
+        pieces = {pinned: self._texts[pinned]} if pinned in self._texts else {}
+        return [
+            *doctor.differences(told, stored),
+            *texts,
+            *doctor.missing_of_pieces(pieces, self._texts.keys()),
+        ]
 
     def rebuild(self) -> int:
         """Write every projection anew; the number of runs."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import AnyDemand, AskPerson, CallModel, Message, Role
+from cadenza.core.demands import AnyDemand, AskPerson, CallModel, Host, Message, Role
 from cadenza.core.outcomes import Cancelled, Replied, Returned
 from cadenza.core.signals import ENDED, Signal, Status
 from cadenza.core.state import RunState
@@ -297,7 +298,7 @@ def messages_before(rows: Iterable[tuple[Role, Hash, str]], demand: str | None) 
 
 
 def texts_of(event: ev.AnyEvent) -> Iterator[Hash]:
-    """The texts that an event refers to. (Those inside a host operation's arguments are the host's.)"""
+    """The texts that an event refers to."""
     match event:
         case ev.RunStarted():
             yield from (event.piece, event.task)
@@ -323,6 +324,26 @@ def _texts_of_demand(demand: AnyDemand) -> Iterator[Hash]:
         yield from _present(demand.schema)
     elif isinstance(demand, AskPerson):
         yield from _present(demand.question, demand.schema)
+    elif isinstance(demand, Host):
+        yield from hashes_in(demand.args)
+
+
+_HASH = re.compile("[0-9a-f]{40}")
+QUOTED_HASH = re.compile('"([0-9a-f]{40})"')
+"""A content address as a string in JSON."""
+
+
+def hashes_in(value: Any) -> Iterator[Hash]:
+    """Every string in a JSON value that looks like a content address."""
+    if isinstance(value, str):
+        if _HASH.fullmatch(value):
+            yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from hashes_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from hashes_in(item)
 
 
 def _texts_of_signal(signal: Signal) -> Iterator[Hash]:

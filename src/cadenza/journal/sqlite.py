@@ -12,7 +12,7 @@ from cadenza.clock import Clock
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, InputEvent, Recorded
 from cadenza.core.state import RunState
-from cadenza.errors import Conflict, InputRefused
+from cadenza.errors import Conflict, InputRefused, JournalError
 from cadenza.ids import Hash
 from cadenza.journal import projections, queries, refusals, sqlite_doctor, sqlite_rows
 from cadenza.journal.database import Database, Synchronous
@@ -124,6 +124,10 @@ class SqliteJournal:
                     written = self._write(connection, commit, payloads)
                 except UnicodeEncodeError as error:
                     raise _Unwritable(position, refusals.lone_surrogate(error)) from error
+                except (sqlite3.Error, JournalError):
+                    raise
+                except Exception as error:
+                    raise _Unwritable(position, error) from error
                 if isinstance(written, Exception):
                     results[index] = written
                 else:

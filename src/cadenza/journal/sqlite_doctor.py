@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 
@@ -32,6 +33,7 @@ def _damage(connection: sqlite3.Connection) -> Iterator[Problem]:
 
 def _wrong_rows(connection: sqlite3.Connection) -> Iterator[Problem]:
     known: set[Hash] = set()
+    pieces: dict[Hash, str] = {}
     try:
         for hash, body in connection.execute(_SQL["all_texts"]):
             known.add(hash)
@@ -49,7 +51,12 @@ def _wrong_rows(connection: sqlite3.Connection) -> Iterator[Problem]:
             unreadable += 1
             continue
         yield from doctor.missing_texts(run, recorded, known)
+        pinned = doctor.pinned(recorded)
+        if pinned in known and pinned not in pieces:
+            query = _SQL["texts"]
+            pieces[pinned] = connection.execute(query, (json.dumps([pinned]),)).fetchone()[1]
         requests, messages = requests + len(told.requests), messages + len(told.messages)
+    yield from doctor.missing_of_pieces(pieces, known)
     if not unreadable:
         yield from _strays(connection, "requests", requests)
         yield from _strays(connection, "messages", messages)

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cadenza.errors import JournalNewer
 from cadenza.ids import Hash, text_hash
 from cadenza.piece.conditions import Condition, parse_condition
 from cadenza.piece.vocabulary import Control, Dialect, Language, Phases
@@ -204,6 +205,23 @@ class Piece(Model):
     def hash(self) -> Hash:
         """The content address of the whole piece."""
         return text_hash(self.source)
+
+
+def read_piece(source: str, hash: Hash) -> Piece:
+    """A piece from its canonical JSON, as a journal keeps it.
+
+    Raises:
+        JournalNewer: it was stored by a version whose pieces look otherwise.
+    """
+    try:
+        return Piece.model_validate_json(source)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "its beginning"
+        raise JournalNewer(
+            f"the piece {hash} in the journal cannot be read: {first['msg']} ({where})",
+            hint="play the run with the version of Cadenza that started it",
+        ) from error
 
 
 class LoadedPiece(Model):

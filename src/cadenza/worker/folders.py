@@ -1,4 +1,4 @@
-"""A run's folder follows its journal: ``meta.json`` and the log are written anew whenever it stands.
+"""A run's folder follows its journal: ``meta.json`` and the log are brought up to date when it stands.
 
 Both are projections. A failure to write them is no failure of the run; ``cadenza doctor --rebuild`` writes
 them again.
@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from cadenza.clock import iso
-from cadenza.core.events import Recorded, RunEnded
+from cadenza.core.events import Recorded
 from cadenza.core.state import RunState
 from cadenza.errors import HostError
-from cadenza.host.folder import write_log, write_meta
+from cadenza.host.folder import append_log, last_log_line, write_log, write_meta
 from cadenza.journal.store import Journal
 
 
@@ -25,21 +25,28 @@ def project_folder(journal: Journal, run: str, state: RunState) -> bool:
     Raises:
         JournalError: the events could not be read.
     """
-    if state.folder is None or not (Path(state.run.cwd) / state.folder).is_dir():
+    if state.folder is None:
         return False
-    events = journal.events(run)
-    with contextlib.suppress(HostError):
-        write_log(state.run.cwd, state.folder, run, [log_line(item) for item in events])
-        end = events[-1].at if isinstance(events[-1].event, RunEnded) else None
-        write_meta(
-            state.run.cwd,
-            state.folder,
-            status=folder_status(state),
-            endTime=None if end is None else iso(end),
-            iterations=state.iteration,
-        )
+    with contextlib.suppress(HostError, OSError):
+        if not (Path(state.run.cwd) / state.folder).is_dir():
+            return False
+        known = logged(state.run.cwd, state.folder, run)
+        events = journal.events(run, after=known)
+        write = append_log if known else write_log
+        write(state.run.cwd, state.folder, run, [log_line(item) for item in events])
+        ended = {} if not events or state.ended is None else {"endTime": iso(events[-1].at)}
+        status, iterations = folder_status(state), state.iteration
+        write_meta(state.run.cwd, state.folder, status=status, iterations=iterations, **ended)
         return True
     return False
+
+
+def logged(cwd: str, folder: str, run: str) -> int:
+    """The number of the last event that the folder's log holds; 0 where it is to be written anew."""
+    try:
+        return int(msgspec.json.decode(last_log_line(cwd, folder, run))["seq"])
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return 0
 
 
 def folder_status(state: RunState) -> str:

@@ -12,12 +12,12 @@ from cadenza.core.events import AnyEvent
 from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.retrying import RetryPolicy
 from cadenza.core.state import RunState
-from cadenza.errors import JournalError, LeaseLost
+from cadenza.errors import JournalBusy, JournalError, JournalFull, JournalReadOnly, LeaseLost
 from cadenza.ids import Hash
 from cadenza.journal.holders import this_process
 from cadenza.journal.store import LEASE_SECONDS, Commit, Journal, Lease
 from cadenza.journal.writer import Writer
-from cadenza.piece.model import Piece
+from cadenza.piece.model import Piece, read_piece
 from cadenza.worker.folders import project_folder
 from cadenza.worker.meeting import Meeting
 from cadenza.worker.session import Session
@@ -40,6 +40,7 @@ class Worker:
         kinds: movement kinds by name.
         retry: the retry policy for model calls.
         on_commit: is told of every commit, after the fact.
+        on_error: is told (run, error) of a run that :meth:`serve` could not play.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Worker:
         retry: RetryPolicy | None = None,
         clock: Clock = system_clock,
         on_commit: OnCommit | None = None,
+        on_error: Callable[[str, BaseException], None] | None = None,
         name: str = "worker",
     ) -> None:
         self._journal = journal
@@ -61,18 +63,21 @@ class Worker:
         self._retry = retry
         self._clock = clock
         self._on_commit = on_commit
+        self._on_error = on_error
         self._holder = this_process(name)
         self._writer = Writer(journal)
         self._sessions: dict[str, Session] = {}
         self._pieces: dict[Hash, Piece] = {}
-        self.holding: set[str] = set()
-        """Runs that are to be held as soon as they are claimed here."""
 
     async def serve(self, stop: asyncio.Event | None = None, *, until_idle: bool = False) -> int:
         """Claim and play until ``stop`` is set, or until nothing is claimable; how many runs were played.
 
+        A run that cannot be played (its session raised) is left alone until its lease runs out; the others
+        go on, and ``on_error`` is told. Runs that are being played when the worker stops are given back,
+        not held.
+
         Raises:
-            JournalError: the journal as a whole failed (full, read-only, damaged).
+            JournalError: the journal as a whole failed (full, read-only, busy for too long).
         """
         stop = stop or asyncio.Event()
         playing: dict[asyncio.Task[None], str] = {}
@@ -89,24 +94,33 @@ class Worker:
                     return played
                 await self._pause(playing, stop)
                 for task in [task for task in playing if task.done()]:
-                    del playing[task]
-                    task.result()
+                    self._look_at(task, playing.pop(task))
         finally:
             for session in self._sessions.values():
-                session.interrupt()
+                session.leave()
             await asyncio.gather(*playing, return_exceptions=True)
         return played
 
-    async def play(self, run: str) -> RunState | None:
-        """Play one run until it stands or ends; None when another worker is playing it.
+    def _look_at(self, task: asyncio.Task[None], run: str) -> None:
+        """What one run's end means for the worker: only a journal that failed as a whole stops it."""
+        error = task.exception()
+        if isinstance(error, JournalFull | JournalReadOnly | JournalBusy):
+            raise error
+        if error is not None and not isinstance(error, LeaseLost) and self._on_error is not None:
+            self._on_error(run, error)
+
+    async def play(self, run: str, *, hold: bool = False) -> RunState | None:
+        """Play one run until it stands or ends; None when another worker is playing it. With ``hold`` it is
+        only held, with reason ``interrupted``.
 
         Raises:
-            JournalError: the journal failed.
+            LeaseLost: another worker has taken the run over.
+            JournalError: the journal failed, or holds something that this version cannot read.
         """
         lease = await asyncio.to_thread(self._journal.claim, self._holder, run=run)
         if lease is None:
             return None
-        return await self._play_claimed(lease)
+        return await self._play_claimed(lease, hold=hold)
 
     def interrupt(self, run: str) -> bool:
         """Hold a run that is being played here; whether it is."""
@@ -126,11 +140,25 @@ class Worker:
         self._writer.close()
 
     async def _play(self, lease: Lease) -> None:
-        with contextlib.suppress(LeaseLost):
-            await self._play_claimed(lease)
+        await self._play_claimed(lease)
 
-    async def _play_claimed(self, lease: Lease) -> RunState:
-        session = Session(
+    async def _play_claimed(self, lease: Lease, *, hold: bool = False) -> RunState:
+        session = await asyncio.to_thread(self._session, lease)
+        self._sessions[lease.run] = session
+        if hold:
+            session.interrupt()
+        beat = asyncio.create_task(self._keep(lease))
+        try:
+            await session.play()
+        finally:
+            beat.cancel()
+            del self._sessions[lease.run]
+            with contextlib.suppress(JournalError):
+                await self._settle(lease, session)
+        return session.state
+
+    def _session(self, lease: Lease) -> Session:
+        return Session(
             self._journal,
             lease,
             self._conductor,
@@ -139,27 +167,16 @@ class Worker:
             commit=self._commit,
             on_commit=self._on_commit,
         )
-        self._sessions[lease.run] = session
-        if lease.run in self.holding:
-            session.interrupt()
-        beat = asyncio.create_task(self._keep(lease))
-        try:
-            await session.play()
-            return session.state
-        finally:
-            beat.cancel()
-            del self._sessions[lease.run]
-            with contextlib.suppress(JournalError):
-                await self._settle(lease, session)
 
     async def _settle(self, lease: Lease, session: Session) -> None:
-        """Bring the run's folder up to date, and give the lease back where it was not given back yet."""
+        """While the lease is ours: bring the run's folder up to date, then give the lease back."""
+        if not session.owned:
+            return
         try:
             if session.state.folder is not None:
                 await asyncio.to_thread(project_folder, self._journal, lease.run, session.state)
         finally:
-            if not session.released:
-                await asyncio.to_thread(self._journal.release, lease)
+            await asyncio.to_thread(self._journal.release, lease)
 
     def _conductor(self, state: RunState, texts: JournalTexts) -> Conductor:
         return Conductor(self._piece(state.run.piece, texts), kinds=self._kinds, retry=self._retry)
@@ -169,7 +186,7 @@ class Worker:
         if hash not in self._pieces:
             while len(self._pieces) >= PIECES_KEPT:
                 del self._pieces[next(iter(self._pieces))]
-            self._pieces[hash] = Piece.model_validate_json(texts[hash])
+            self._pieces[hash] = read_piece(texts[hash], hash)
         return self._pieces[hash]
 
     async def _commit(self, commit: Commit) -> None:

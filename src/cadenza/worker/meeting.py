@@ -10,14 +10,17 @@ import msgspec
 
 from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host, Message, WaitUntil
 from cadenza.core.movements.gating import GATE_TOOL
-from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned
+from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned, Unknown, Usage
 from cadenza.core.state import OpenDemand, RunState
-from cadenza.errors import CadenzaError, HostError, ProviderError
+from cadenza.errors import CadenzaError, HostError, JournalError, ProviderError
 from cadenza.host.executor import HostExecutor
 from cadenza.ids import Hash, text_hash
 from cadenza.journal.store import Journal
 from cadenza.providers.base import CallKey, ChatMessage, ModelProvider, ModelReply, ModelRequest
 from cadenza.tools.commands import CommandGate
+
+MOST_TOKENS = 10**12
+"""No call is taken to have used more."""
 
 OnText = Callable[[str, OpenDemand, str], None]
 """Called with (run, demand, text) for every piece of streamed text."""
@@ -89,8 +92,11 @@ class Meeting:
             request = self._request(opened, demand, texts)
             async with asyncio.timeout(demand.timeout):
                 reply = await provider.complete(request, lambda text: self._stream(run, opened, text))
+        except JournalError:
+            raise
         except TimeoutError:
-            return Met(Failed(code="timeout", message=f"no answer within {demand.timeout:g} seconds"))
+            within = f" within {demand.timeout:g} seconds" if demand.timeout else " in time"
+            return Met(Failed(code="timeout", message=f"no answer{within}", retriable=not demand.timeout))
         except ProviderError as error:
             return Met(
                 Failed(
@@ -133,6 +139,8 @@ class Meeting:
     def _meet_host(self, run: str, state: RunState, demand: Host, texts: Mapping[Hash, str]) -> Met:
         try:
             value, made = self._host(demand, run=run, cwd=state.run.cwd, text=texts.__getitem__)
+        except JournalError:
+            raise
         except HostError as error:
             return Met(Failed(code=error.code, message=str(error)))
         except Exception as error:
@@ -145,7 +153,15 @@ class Meeting:
             known = ", ".join(sorted(self._tools)) or "none"
             message = f"there is no tool {demand.name!r}; known here: {known}"
             return Met(Failed(code="unknown_tool", message=message))
-        return Met(await executor(demand, demand=opened.id, run=run))
+        try:
+            return Met(await executor(demand, demand=opened.id, run=run))
+        except JournalError:
+            raise
+        except Exception as error:
+            broke = f"the tool {demand.name!r} broke: {type(error).__name__}: {error}"
+            if demand.effect == "write":
+                return Met(Unknown(message=broke))
+            return Met(Failed(code="internal", message=broke))
 
 
 def _call_key(joined: str) -> CallKey:
@@ -159,12 +175,17 @@ def _replied(reply: ModelReply) -> Met:
         return Met(Failed(code="agent_error", message=text))
     outcome: Any = Replied(
         text=text_hash(text),
-        usage=reply.usage,
+        usage=countable(reply.usage),
         model=reply.model,
         finish=reply.finish,
         blocked=reply.status == "blocked",
     )
     return Met(outcome, {outcome.text: text})
+
+
+def countable(usage: Usage) -> Usage:
+    """``usage`` within what any database counts: servers have been seen to answer nonsense."""
+    return Usage(*(max(0, min(count, MOST_TOKENS)) for count in (usage.input, usage.output, usage.cached)))
 
 
 def storable(text: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 from cadenza.clock import Clock
 from cadenza.core import events as ev
@@ -12,10 +12,11 @@ from cadenza.core.conductor import Conductor
 from cadenza.core.demands import is_repeatable
 from cadenza.core.outcomes import AnyOutcome, Unknown
 from cadenza.core.scribe import Step
-from cadenza.core.state import OpenDemand, RunState, fold_recorded
-from cadenza.errors import CodeChanged, JournalError, SequenceConflict
+from cadenza.core.state import OpenDemand, QueuedInput, RunState, fold_recorded
+from cadenza.errors import CodeChanged, LeaseLost, SequenceConflict
 from cadenza.ids import Hash
 from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease
+from cadenza.worker.inflight import InFlight
 from cadenza.worker.meeting import Meeting, Met
 from cadenza.worker.texts import JournalTexts
 
@@ -27,6 +28,7 @@ LINGER_SECONDS = 2.0
 
 Committer = Callable[[Commit], Awaitable[None]]
 OnCommit = Callable[[str, RunState, tuple[ev.AnyEvent, ...]], None]
+Decide = Callable[[RunState], Step | None]
 
 
 class Session:
@@ -35,6 +37,8 @@ class Session:
     Args:
         commit: appends a commit durably (the group-committing writer, or the journal itself).
         on_commit: is told of what was committed, after the fact.
+
+    ``owned`` says whether the lease is still this session's to give back.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Session:
         on_commit: OnCommit | None = None,
     ) -> None:
         self.run = lease.run
+        self.owned = True
         self._journal = journal
         self._lease = lease
         self._meeting = meeting
@@ -59,24 +64,25 @@ class Session:
         loaded = journal.load(lease.run)
         self.state = fold_recorded(loaded.tail, loaded.snapshot)
         self._conductor = make_conductor(self.state, self._texts)
-        self._tasks: dict[asyncio.Task[Met], OpenDemand] = {}
-        self._finished: deque[asyncio.Task[Met]] = deque()
-        self._waiter: asyncio.Future[None] | None = None
-        self._interrupted = False
-        self._checked = False
-        self._settled = False
-        self.released = False
-        """Whether the lease was given back with the last commit."""
+        self._inflight = InFlight()
         self._stepping = asyncio.Lock()
+        self._stopping: str | None = None
+        self._untouched = True
+        self._checked = False
 
     def notify(self) -> None:
         """Say that an input may have been appended."""
-        self._stir()
+        self._inflight.stir()
 
     def interrupt(self) -> None:
         """Ask the session to save, to hold the run with reason ``interrupted``, and to return."""
-        self._interrupted = True
-        self._stir()
+        self._stopping = "hold"
+        self._inflight.stir()
+
+    def leave(self) -> None:
+        """Ask the session to save and to return; whoever claims the run next goes on with it."""
+        self._stopping = self._stopping or "leave"
+        self._inflight.stir()
 
     async def play(self) -> None:
         """Play until the run ends, is parked or held, or waits for longer than a worker should.
@@ -85,21 +91,52 @@ class Session:
             JournalError: something could not be committed; what was not is still open in the journal.
         """
         try:
-            await self._ready()
-            self._settled = True
-            while not self.released and await self._turn():
+            while self.owned and await self._turn():
                 pass
+        except LeaseLost:
+            self.owned = False
+            raise
         finally:
-            await self._drop_tasks()
+            await self._inflight.stop()
 
-    async def _ready(self) -> None:
-        """Settle what a lost worker left: a poisonous run is held, what was started becomes unknown."""
-        state = self.state
-        if state.held is None and state.ended is None and self._lease.claims > POISON_CLAIMS:
-            await self._hold("poison", self._poison_message(), demand=next(iter(state.open), None))
-        for opened in list(state.open.values()):
-            if opened.started and not is_repeatable(opened.demand):
-                await self._resolve(opened.id, Unknown(message="the process died while this was being met"))
+    async def _turn(self) -> bool:
+        """One round: a stop, an input, an outcome, or a wait. False when nothing is left to do here."""
+        if self._stopping is not None:
+            return await self._stop()
+        if self._is_poison():
+            return await self._hold("poison", self._poison_message(), next(iter(self.state.open), None))
+        queued = self.state.next_input
+        if queued is not None:
+            return await self._take(queued)
+        if self.state.ended is not None:
+            return False
+        if self.state.held is not None:
+            return bool(self._inflight) and await self._await_outcomes()
+        return await self._play_on()
+
+    async def _play_on(self) -> bool:
+        """Meet what is to be met, and wait for what comes of it."""
+        if await self._lose_one() or not await self._check():
+            return True
+        self._launch()
+        return await (self._await_outcomes() if self._inflight else self._await_due())
+
+    # What a turn can be.
+
+    async def _stop(self) -> bool:
+        """Save what came of the demands in flight; then take a cancel that waits, or hold the run."""
+        await self._land()
+        await self._catch_up()
+        queued = self.state.next_input
+        if queued is not None and isinstance(queued.event, ev.CancelRequested):
+            await self._take(queued)
+        elif self._stopping == "hold" and self.state.ended is None and self.state.held is None:
+            await self._hold("interrupted", "interrupted by a person")
+        return False
+
+    def _is_poison(self) -> bool:
+        playable = self.state.held is None and self.state.ended is None
+        return playable and self._untouched and self._lease.claims > POISON_CLAIMS
 
     def _poison_message(self) -> str:
         opened = next(iter(self.state.open.values()), None)
@@ -107,30 +144,32 @@ class Session:
         lost = self._lease.claims - 1
         return f"its worker was lost {lost} times in a row{where}, with nothing committed in between"
 
-    async def _turn(self) -> bool:
-        """One round: an input, or an outcome, or a wait. False when there is nothing left to do here."""
-        if self._interrupted:
-            await self._stop_for_interrupt()
-            return False
-        queued = self.state.next_input
-        if queued is not None:
-            if isinstance(queued.event, ev.CancelRequested):
-                await self._drop_tasks()
-            await self._step(self._receive)
-            self._checked = False
-            return True
-        if self.state.ended is None and self.state.held is None and await self._check():
-            self._launch()
-        if not self._tasks:
-            return await self._wait_for_retry()
-        await self._await_outcomes()
-        return True
+    async def _take(self, queued: QueuedInput) -> bool:
+        """Take an input. Before one that ends or restarts the visit, nothing is in flight any more."""
+        event = queued.event
+        if isinstance(event, ev.CancelRequested | ev.ResumeRequested):
+            await self._land()
+        self._checked = False
+        return await self._step(self._receive)
 
     def _receive(self, state: RunState) -> Step | None:
         queued = state.next_input
         if queued is None:
             return None
-        return self._conductor.receive(state, queued, self._clock(), self._texts)
+        try:
+            return self._conductor.receive(state, queued, self._clock(), self._texts)
+        except CodeChanged as changed:
+            if state.held is None and state.ended is None:
+                return self._conductor.hold(state, "code_changed", str(changed), self._clock())
+            return self._conductor.refuse(state, queued, str(changed), self._clock())
+
+    async def _lose_one(self) -> bool:
+        """What a lost process had started, and must not be met twice, has an unknown outcome."""
+        for opened in self.state.open.values():
+            if opened.started and not is_repeatable(opened.demand) and opened.id not in self._inflight:
+                lost = Unknown(message="the process died while this was being met")
+                return await self._resolve(opened.id, Met(lost))
+        return False
 
     async def _check(self) -> bool:
         """Whether this version can go on where the journal stands; if not, the run is held."""
@@ -145,60 +184,31 @@ class Session:
 
     def _launch(self) -> None:
         """Start to meet every demand that is due and is not being met."""
-        meeting = {opened.id for opened in self._tasks.values()}
         now = self._clock()
         for opened in self.state.met_by_worker:
-            if opened.id not in meeting and opened.not_before <= now:
-                task = asyncio.create_task(self._meet(opened), name=f"{self.run}:{opened.key}")
-                self._tasks[task] = opened
-                task.add_done_callback(self._note)
+            if opened.not_before <= now and opened.id not in self._inflight:
+                self._inflight.start(opened, self._meet(opened))
 
-    async def _meet(self, opened: OpenDemand) -> Met:
+    async def _meet(self, opened: OpenDemand) -> Met | None:
         if not is_repeatable(opened.demand):
             await self._step(
                 lambda state: self._conductor.begin(state, opened.id, self._clock(), self._texts)
             )
+            now_open = self.state.open.get(opened.id)
+            if now_open is None or not now_open.started or self.state.held is not None:
+                return None
         return await self._meeting.meet(self.run, self.state, opened, self._texts)
 
-    def _note(self, task: asyncio.Task[Met]) -> None:
-        self._finished.append(task)
-        self._stir()
-
-    def _stir(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def _await_outcomes(self) -> None:
+    async def _await_outcomes(self) -> bool:
         """Take the outcomes that are there, or wait for one; now and then look for inputs of others."""
-        if not self._finished:
-            await self._doze(min(POLL_SECONDS, self._until_next_retry()))
-        if not self._finished:
-            await self._catch_up()
-        while self._finished:
-            task = self._finished.popleft()
-            opened = self._tasks.pop(task, None)
-            if opened is not None:
-                met = task.result()
-                self._texts.add(met.texts)
-                await self._resolve(opened.id, met.outcome, met)
-
-    async def _doze(self, seconds: float) -> None:
-        """Wait until something stirs, at most ``seconds``."""
-        loop = asyncio.get_running_loop()
-        self._waiter = loop.create_future()
-        timer = loop.call_later(seconds, self._stir)
-        try:
-            await self._waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
-
-    def _until_next_retry(self) -> float:
         now = self._clock()
         waits = [d.not_before - now for d in self.state.met_by_worker if d.not_before > now]
-        return max(0.0, min(waits, default=POLL_SECONDS))
+        if not await self._inflight.wait(min([POLL_SECONDS, *waits])):
+            await self._catch_up()
+        await self._take_outcomes()
+        return True
 
-    async def _wait_for_retry(self) -> bool:
+    async def _await_due(self) -> bool:
         wake = self.state.wake_at
         if wake is None:
             return False
@@ -206,81 +216,83 @@ class Session:
         if wait > LINGER_SECONDS:
             return False
         if wait > 0:
-            await self._doze(min(wait, POLL_SECONDS))
+            await self._inflight.wait(min(wait, POLL_SECONDS))
             await self._catch_up()
         return True
 
-    async def _stop_for_interrupt(self) -> None:
-        await self._drop_tasks()
-        if self.state.ended is None and self.state.held is None:
-            await self._hold("interrupted", "interrupted by a person")
+    # What happened is never thrown away.
 
-    async def _hold(self, reason: str, message: str, *, demand: str | None = None) -> None:
-        await self._step(
+    async def _land(self) -> None:
+        """Stop what is in flight; what came to an outcome all the same is recorded."""
+        await self._inflight.stop()
+        await self._take_outcomes()
+
+    async def _take_outcomes(self) -> None:
+        while (taken := self._inflight.take()) is not None:
+            opened, met = taken
+            self._texts.add(met.texts)
+            await self._resolve(opened.id, met)
+
+    async def _hold(self, reason: str, message: str, demand: str | None = None) -> bool:
+        return await self._step(
             lambda state: self._conductor.hold(state, reason, message, self._clock(), demand=demand)
         )
 
-    async def _resolve(self, demand: str, outcome: AnyOutcome, met: Met | None = None) -> None:
-        await self._step(
-            lambda state: self._conductor.resolve(state, demand, outcome, self._clock(), self._texts), met
+    async def _resolve(self, demand: str, met: Met) -> bool:
+        outcome: AnyOutcome = met.outcome
+        return await self._step(
+            lambda state: self._conductor.resolve(state, demand, outcome, self._clock(), self._texts),
+            met.texts,
         )
 
-    async def _step(self, decide: Callable[[RunState], Step | None], met: Met | None = None) -> None:
-        """Decide and commit; on a sequence mismatch fold the tail and decide the same thing again. A visit
-        that this version cannot rebuild holds the run instead."""
+    async def _step(self, decide: Decide, made: Mapping[Hash, str] | None = None) -> bool:
+        """Decide and commit; on a sequence mismatch fold the tail and decide the same thing again.
+
+        Whether something was committed: where it was not, deciding again would change nothing.
+        """
         async with self._stepping:
             while True:
-                try:
-                    step = decide(self.state)
-                except CodeChanged as changed:
-                    if self.state.held is not None:
-                        return
-                    step = self._conductor.hold(self.state, "code_changed", str(changed), self._clock())
+                step = self._decided(decide)
                 if step is None or not step.events:
-                    return
-                texts = {**met.texts, **step.texts} if met is not None else step.texts
-                try:
-                    await self._commit(self._transaction(step, texts))
-                except SequenceConflict:
-                    await self._catch_up()
-                    continue
-                self.state = step.state
-                self.released = self._parks(step)
-                self._texts.add(step.texts)
-                if self._on_commit is not None:
-                    self._on_commit(self.run, self.state, step.events)
-                return
+                    return False
+                commit = self._transaction(step, {**(made or {}), **step.texts})
+                with suppress(SequenceConflict):
+                    await self._commit(commit)
+                    break
+                await self._catch_up()
+            self.state = step.state
+            self.owned = not commit.release
+            self._untouched = False
+            self._texts.add(step.texts)
+            if self._on_commit is not None:
+                self._on_commit(self.run, self.state, step.events)
+            return True
+
+    def _decided(self, decide: Decide) -> Step | None:
+        try:
+            return decide(self.state)
+        except CodeChanged as changed:
+            if self.state.held is not None or self.state.ended is not None:
+                return None
+            return self._conductor.hold(self.state, "code_changed", str(changed), self._clock())
 
     def _transaction(self, step: Step, texts: Mapping[Hash, str]) -> Commit:
+        """Parking is releasing the worker: the lease goes back with the last commit, but where a run's
+        folder is still to be brought up to date under it."""
+        state = step.state
         return Commit(
             run=self.run,
             epoch=self._lease.epoch,
             after=self.state.seq,
             events=step.events,
-            state=step.state,
+            state=state,
             at=self._clock(),
             texts=texts,
-            release=self._parks(step),
+            release=state.wake_at is None and state.folder is None and not self._inflight,
         )
-
-    def _parks(self, step: Step) -> bool:
-        """Whether nothing is left to do here after ``step``: parking is releasing the worker. A run's
-        folder is still to be brought up to date under the lease."""
-        state = step.state
-        return self._settled and not self._tasks and state.wake_at is None and state.folder is None
 
     async def _catch_up(self) -> None:
         """Fold what others appended."""
         tail = self._journal.events(self.run, after=self.state.seq)
         if tail:
             self.state = fold_recorded(tail, self.state)
-
-    async def _drop_tasks(self) -> None:
-        """Stop what is being met. A ``write`` under way stays ``started`` in the journal."""
-        tasks = list(self._tasks)
-        self._tasks.clear()
-        for task in tasks:
-            task.cancel()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, JournalError):
-                raise result

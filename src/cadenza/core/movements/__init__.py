@@ -40,8 +40,8 @@ KINDS: Mapping[str, MovementKind] = MappingProxyType(
 
 
 def perform(visit: Visit, kind: MovementKind) -> Performance[Signal]:
-    """A whole visit: the run's folder is made first, where the piece needs one."""
-    if visit.started.visit == 1 and needs_folder(visit):
+    """A whole visit: the run's folder is made first, where the piece needs one and has none yet."""
+    if visit.folder is None and needs_folder(visit):
         slug = slugify(visit.text(visit.run.task))
         args = {"slug": slug, "at": visit.started.at, "task": visit.run.task, "piece": visit.run.name}
         if visit.piece.dialect == "native":

@@ -81,6 +81,6 @@ def _call(visit: Visit, key: str, prompt: str) -> CallModel:
         ),
         movement=movement.name,
         persona=movement.performer,
-        provider=visit.run.provider or movement.provider,
-        model=visit.run.model or movement.model,
+        provider=visit.provider,
+        model=visit.model,
     )

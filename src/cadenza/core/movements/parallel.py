@@ -8,7 +8,7 @@ from cadenza.core.movements.monitoring import watch_loops
 from cadenza.core.movements.playing import Played, play
 from cadenza.core.movements.ruling import Matched, ask_judge, conclude, match_rules
 from cadenza.core.movements.three.parallel import perform_parallel_three
-from cadenza.core.performance import Lanes, Performance
+from cadenza.core.performance import Lanes, Performance, guarded
 from cadenza.core.signals import LaneResult, Signal
 from cadenza.core.visit import Visit
 from cadenza.ids import Hash
@@ -20,7 +20,7 @@ def perform_parallel(visit: Visit) -> Performance[Signal]:
     if visit.piece.phases == "three":
         return (yield from perform_parallel_three(visit))
     branches = [visit.branch(lane) for lane in visit.movement.lanes]
-    played: list[Played] = yield Lanes({b.movement.name: _work(b) for b in branches})
+    played: list[Played] = yield Lanes({b.movement.name: guarded(_work(b), _broken) for b in branches})
     if all(p.output is None for p in played):
         errors = "; ".join(f"{b.movement.name}: {p.error}" for b, p in zip(branches, played, strict=True))
         message = f"all parallel sub-movements failed: {errors}"
@@ -33,11 +33,15 @@ def perform_parallel(visit: Visit) -> Performance[Signal]:
     if judgement.signal is not None:
         return judgement.signal
     found: list[Matched] = yield Lanes(
-        {b.movement.name: _label(b, p) for b, p in zip(branches, played, strict=True)}
+        {b.movement.name: guarded(_label(b, p), _unlabelled) for b, p in zip(branches, played, strict=True)}
     )
     lanes = tuple(_result(b, p, m) for b, p, m in zip(branches, played, found, strict=True))
     matched = yield from _parent_rules(visit, lanes, output)
     return (yield from conclude(visit, matched, output, judged=judgement.judged, lanes=lanes))
+
+
+def _broken(words: str) -> Played:
+    return Played(code="movement_broken", error=words)
 
 
 def _work(branch: Visit) -> Performance[Played]:
@@ -60,6 +64,10 @@ def _label(branch: Visit, played: Played) -> Performance[Matched]:
     if played.output is None:
         return Matched(None)
     return (yield from match_rules(branch, branch.movement, played.output))
+
+
+def _unlabelled(words: str) -> Matched:
+    return Matched(None, f"broken: {words}")
 
 
 def _result(branch: Visit, played: Played, matched: Matched) -> LaneResult:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from cadenza.core.demands import CallModel, Message
 from cadenza.core.movements.playing import failure, prepare
+from cadenza.core.movements.three.agent import ask_blocked
 from cadenza.core.movements.three.finishing import finish
 from cadenza.core.movements.three.turn import Session, Turn, compose_turn, system_text
 from cadenza.core.outcomes import AnyOutcome, Replied
-from cadenza.core.performance import Need, NextOf, Performance
+from cadenza.core.performance import Need, NextOf, Performance, guarded
 from cadenza.core.prompts.notices import plan_refused
 from cadenza.core.signals import Signal
 from cadenza.core.teams import (
@@ -94,6 +96,8 @@ def _decompose(team: Team) -> Performance[Signal | None]:
         if not isinstance(outcome, Replied):
             played = failure(outcome)
             return Signal(kind="failed", code=played.code, message=played.error)
+        if outcome.blocked:
+            return (yield from ask_blocked(team.visit, outcome.text))
         try:
             team.plan(read_plan(team.visit.text(outcome.text), most, team.timeout_ms))
             return None
@@ -108,7 +112,7 @@ def _work_off(team: Team) -> Performance[None]:
         while team.waiting and len(team.working) < team.leader.max_parts:
             part = team.waiting.pop(0)
             number = team.planned.index(part) + 1
-            team.working[f"part-{number}"] = _part(team, part)
+            team.working[f"part-{number}"] = guarded(_part(team, part), partial(_broken, part))
         name, result = yield NextOf(dict(team.working))
         del team.working[name]
         team.results[result.part.id] = result
@@ -140,6 +144,10 @@ def _ask(team: Team, key: str, message: str, schema: object) -> Need:
     return ask
 
 
+def _broken(part: Part, words: str) -> PartResult:
+    return PartResult(part=part, error=words)
+
+
 def _part(team: Team, part: Part) -> Performance[PartResult]:
     branch = team.visit.branch(_part_movement(team, part))
     text = part_prompt(part, team.visit.text(team.visit.run.task), team.visit.language)
@@ -152,8 +160,8 @@ def _part(team: Team, part: Part) -> Performance[PartResult]:
         ),
         movement=movement.name,
         persona=movement.performer,
-        provider=branch.run.provider or movement.provider,
-        model=branch.run.model or movement.model,
+        provider=branch.provider,
+        model=branch.model,
         timeout=part.timeout_ms / 1000,
     )
     outcome: AnyOutcome = yield branch.need("perform", demand)
@@ -178,4 +186,4 @@ def _part_movement(team: Team, part: Part) -> Movement:
         "quality_gates": (),
         "team_leader": None,
     }
-    return movement.model_copy(update=changes)
+    return movement.changed(**changes)

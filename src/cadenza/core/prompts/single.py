@@ -57,6 +57,7 @@ class SinglePrompt(msgspec.Struct, frozen=True, kw_only=True):
     pass_previous: bool = True
     answer: str | None = None
     earlier_answers: tuple[str, ...] = ()
+    gate: str | None = None
     reports: Mapping[str, str | None] = {}
     cycle_count: int | None = None
     report: ReportOrder | None = None
@@ -100,6 +101,8 @@ def _instruction(prompt: SinglePrompt, words: Texts) -> Iterator[str]:
         yield _fill(words.previous, previous_response=prompt.previous)
     if prompt.answer is not None and not mentions(template, "user_inputs"):
         yield _fill(words.answer, answer=_answers(prompt))
+    if prompt.gate is not None:
+        yield _fill(words.gate, gate=prompt.gate)
 
 
 def _expanded(template: str, prompt: SinglePrompt, words: Texts) -> str:

@@ -24,6 +24,7 @@ class Texts(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     previous: str
     answer: str
+    gate: str
     report_one: str
     report_many: str
     report_file: str
@@ -50,6 +51,7 @@ _JA = Texts(
     task="## ユーザーのタスク\n{task}",
     previous="## 前の movement の出力\n{previous_response}",
     answer="## ユーザーの回答\n{answer}",
+    gate="## やり直しの理由\n{gate}",
     report_one="""\
 ---
 ## レポート出力（必須）
@@ -113,6 +115,7 @@ _EN = Texts(
     task="## The user's task\n{task}",
     previous="## Output of the previous movement\n{previous_response}",
     answer="## The user's answer\n{answer}",
+    gate="## Why this is done again\n{gate}",
     report_one="""\
 ---
 ## Report (required)

@@ -25,9 +25,6 @@ def finish(
     ``session`` and ``turn`` are whose conversation reports are asked for in (``phases: three``); without
     them there is no report phase, and the evaluator of Phase 1 decides (arpeggio).
     """
-    stopped = yield from pass_gates(visit, output)
-    if stopped is not None:
-        return stopped
     if visit.piece.phases == "single":
         return (yield from _finish_single(visit, output))
     reports: dict[str, Hash] = {}
@@ -36,6 +33,9 @@ def finish(
             reports = yield from write_reports(visit, session, turn)
         except Blocked as blocked:
             return (yield from ask_blocked(visit, blocked.output))
+    stopped = yield from pass_gates(visit, output)
+    if stopped is not None:
+        return stopped
     work = Work(output=output, reports=reports)
     matched = yield from find_rule(visit, work, None if session is not None else [])
     signal = yield from conclude(visit, matched, output)
@@ -45,6 +45,9 @@ def finish(
 def _finish_single(visit: Visit, output: Hash) -> Performance[Signal]:
     if visit.movement.reports and visit.folder:
         yield from save_reports(visit, visit.text(output))
+    stopped = yield from pass_gates(visit, output)
+    if stopped is not None:
+        return stopped
     judgement = yield from watch_loops(visit, output)
     if judgement.signal is not None:
         return judgement.signal

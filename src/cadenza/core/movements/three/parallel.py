@@ -13,7 +13,7 @@ from cadenza.core.movements.three.agent import Performed, work_and_report
 from cadenza.core.movements.three.monitoring import watch_reentry
 from cadenza.core.movements.three.status import Work, find_rule
 from cadenza.core.outcomes import Answered, AnyOutcome
-from cadenza.core.performance import Lanes, Performance
+from cadenza.core.performance import Lanes, Performance, guarded
 from cadenza.core.prompts.notices import status_not_found
 from cadenza.core.prompts.phases import blocked_question
 from cadenza.core.signals import LaneResult, Signal
@@ -35,7 +35,7 @@ class LaneEnd(msgspec.Struct, frozen=True, kw_only=True):
 def perform_parallel_three(visit: Visit) -> Performance[Signal]:
     """All lanes at once; a lane that fails does not stop the others, when all fail so does the movement."""
     branches = [visit.branch(lane) for lane in visit.movement.lanes]
-    ends: list[LaneEnd] = yield Lanes({b.movement.name: _lane(b) for b in branches})
+    ends: list[LaneEnd] = yield Lanes({b.movement.name: guarded(_lane(b), _broken) for b in branches})
     lanes = tuple(_result(b, end) for b, end in zip(branches, ends, strict=True))
     if all(lane.error is not None for lane in lanes):
         errors = "; ".join(f"{lane.name}: {lane.error}" for lane in lanes)
@@ -49,6 +49,10 @@ def perform_parallel_three(visit: Visit) -> Performance[Signal]:
     matched = yield from find_rule(visit, Work(output=output), labels)
     signal = yield from conclude(visit, matched, output, lanes=lanes)
     return (yield from watch_reentry(visit, signal))
+
+
+def _broken(words: str) -> LaneEnd:
+    return LaneEnd(error=words)
 
 
 def _lane(branch: Visit) -> Performance[LaneEnd]:
@@ -90,5 +94,8 @@ def _result(branch: Visit, end: LaneEnd) -> LaneResult:
 
 
 def _joined(visit: Visit, lanes: tuple[LaneResult, ...]) -> str:
-    parts = [f"## {lane.name}\n{visit.text(lane.output) if lane.output else ''}" for lane in lanes]
+    parts = [
+        f"## {lane.name}\n{visit.text(lane.output) if lane.output else f'[ERROR] {lane.error}'}"
+        for lane in lanes
+    ]
     return "\n\n---\n\n".join(parts)

@@ -124,8 +124,8 @@ def _judge(visit: Visit, key: str, prompt: str, schema: Mapping[str, Any] | None
         movement=visit.movement.name,
         persona="conductor",
         purpose="rules",
-        provider=visit.run.provider or visit.movement.provider,
-        model=visit.run.model or visit.movement.model,
+        provider=visit.provider,
+        model=visit.model,
         schema=visit.put(json.dumps(schema)) if schema is not None else None,
         max_tokens=JUDGE_TOKENS,
     )
