@@ -2,7 +2,8 @@
 # The tools come from .venv where there is one, else from the PATH; or say BIN=/some/venv/bin/
 
 BIN ?= $(if $(wildcard .venv/bin/python),.venv/bin/,)
-ARGS ?=
+ARGS ?= -n auto
+BENCH ?=
 
 .PHONY: setup check lint types test fmt bench clean
 
@@ -26,7 +27,7 @@ fmt:
 	$(BIN)ruff format .
 
 bench:
-	$(BIN)python -m benchmarks $(ARGS)
+	$(BIN)python -m benchmarks $(BENCH)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist build

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ from cadenza.testing import Answer, Scenario, Script, with_probes
 PLAN_REPORT = "Here is the plan.\n\n```markdown\n# Plan\n\n1. Do it.\n```\n\n[STEP:0]"
 
 
-def piece_of(text: str, *probes: str) -> LoadedPiece:
-    """A piece from the text of its file; ``probes`` are movements that only write."""
+def piece_of(text: str, *probes: str, beside: Mapping[str, str] | None = None) -> LoadedPiece:
+    """A piece from the text of its file; ``probes`` are movements that only write, ``beside`` are files
+    that the piece names."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "piece.yaml").write_text(text, encoding="utf-8")
+        for name, content in {"piece.yaml": text, **(beside or {})}.items():
+            (Path(folder) / name).write_text(content, encoding="utf-8")
         return with_probes(load_piece("./piece.yaml", cwd=folder), probes)
 
 
@@ -161,11 +163,159 @@ def retries() -> Scenario:
     return Scenario(name="retries", piece=piece_of(LINEAR), script=script)
 
 
+TEAM = """
+name: team
+phases: three
+max_movements: 5
+initial_movement: split
+movements:
+  - name: split
+    persona: lead
+    instruction_template: "Split {task}"
+    team_leader: {max_parts: 2, refill_threshold: 1, part_persona: worker}
+    output_contracts: {report: [{name: team.md, format: "# What was done"}]}
+    rules: [{condition: done, next: ship}]
+  - name: ship
+    instruction_template: Ship it.
+    rules: [{condition: shipped, next: COMPLETE}, {condition: unsure, next: ABORT}]
+"""
+
+
+def parts(*ids: str) -> list[dict[str, Any]]:
+    """Parts of a team leader's plan."""
+    return [{"id": id, "title": f"Part {id}", "instruction": f"Do {id}.", "timeout_ms": None} for id in ids]
+
+
+def team() -> Scenario:
+    """A plan that is sent back, parts that end, one that fails, two refills, a report; then a write."""
+    refused = {"error": {"status": 401, "times": "forever"}, "text": "never"}
+    script = Script.from_entries(
+        [
+            {"movement": "split", "purpose": "perform", "text": "I would rather not."},
+            {"movement": "split", "purpose": "perform", "json": {"parts": parts("a", "b")}},
+            {"movement": "split", "purpose": "perform", "json": {"done": False, "parts": parts("c")}},
+            {"movement": "split", "purpose": "perform", "json": {"done": True, "parts": []}},
+            {"movement": "split", "purpose": "report", "text": "# What was done\n\nEverything but b."},
+            {"movement": "split.a", "text": "A is done.", "error": {"status": 503}},
+            {"movement": "split.b", **refused},
+            {"movement": "split.c", "text": "C is done."},
+        ]
+    )
+    return Scenario(name="team", piece=piece_of(TEAM, "ship"), script=script)
+
+
+ARPEGGIO = """
+name: arpeggio
+max_movements: 3
+movements:
+  - name: rows
+    persona: clerk
+    instruction_template: Go through the table.
+    arpeggio:
+      source: csv
+      source_path: rows.csv
+      template: prompt.md
+      concurrency: 2
+      max_retries: 2
+      retry_delay_ms: 500
+      output_path: merged.txt
+    rules: [{condition: done, next: COMPLETE}, {condition: failed, next: ABORT}]
+"""
+ROWS = "name,age\nann,30\nbob,31\ncid,32\ndan,33\n"
+
+
+def arpeggio() -> Scenario:
+    """Four batches, two at once: one is tried three times, with waits, one has a failure that is retried."""
+    beside = {"prompt.md": "{batch_index} of {total_batches}: {col:1:name}"}
+    loaded = piece_of(ARPEGGIO, beside=beside)
+    movement = loaded.piece.movements[0].model_dump()
+    movement["arpeggio"] |= {"source": "rows.csv", "output": "merged.txt"}
+    refused = {"error": {"status": 400, "times": "forever"}, "text": "never"}
+    script = Script.from_entries(
+        [
+            {"movement": "rows", "text": "First."},
+            {"movement": "rows", **refused, "times": 2},
+            {"movement": "rows", "text": "Second.", "error": {"status": 429, "retry_after": 3}},
+            {"movement": "rows", "text": "Good. [STEP:0]", "times": "forever"},
+        ]
+    )
+    piece = altered(loaded, movements=[movement])
+    return Scenario(name="arpeggio", piece=piece, script=script, files={"rows.csv": ROWS})
+
+
+THREE = """
+name: three
+phases: three
+max_movements: 9
+initial_movement: plan
+movements:
+  - name: plan
+    persona: planner
+    instruction_template: "Plan {task}"
+    output_contracts: {report: [{name: plan.md, format: "# Plan"}]}
+    rules: [{condition: planned, next: review}]
+  - name: review
+    parallel:
+      - name: holes
+        persona: reviewer
+        instruction_template: Look for holes.
+        output_contracts: {report: [{name: holes.md, format: "# Holes"}]}
+        rules: [{condition: ok}, {condition: bad}]
+      - name: style
+        persona: reviewer
+        instruction_template: Look at the style.
+        rules: [{condition: ok}, {condition: bad}]
+    rules: [{condition: all("ok"), next: COMPLETE}, {condition: any("bad"), next: fix}]
+  - name: fix
+    persona: planner
+    instruction_template: Mend it.
+    rules: [{condition: mended, next: review}, {condition: lost, next: ABORT}]
+loop_monitors:
+  - cycle: [review, fix]
+    threshold: 1
+    judge:
+      persona: judge
+      instruction_template: "Round {cycle_count}: is it going anywhere?"
+      rules: [{condition: it is, next: review}, {condition: it is not, next: ABORT}]
+"""
+
+
+def three() -> Scenario:
+    """Phases three: an agent and a lane that are blocked, reports (one asked for twice), statuses by
+    structured output, by tag and by evaluation, and a loop judge."""
+    steps = [{"step": 1}, {"step": 2}, {"step": 1}, {"step": 1}]
+    script = Script.from_entries(
+        [
+            {"movement": "plan", "text": "Which database?", "status": "blocked"},
+            {"movement": "plan", "text": "Planned."},
+            {"movement": "plan", "purpose": "report", "text": " "},
+            {"movement": "plan", "purpose": "report", "text": "# Plan\n\n1. Do it."},
+            {"movement": "holes", "text": "None.", "times": "forever"},
+            {"movement": "holes", "purpose": "report", "text": "# Holes\n\nNone.", "times": "forever"},
+            {"movement": "holes", "purpose": "rules", "text": "hm"},
+            {"movement": "holes", "purpose": "rules", "text": "[HOLES:1]"},
+            {"movement": "holes", "purpose": "rules", "json": {"step": 1}},
+            {"movement": "style", "text": "Which style?", "status": "blocked"},
+            {"movement": "style", "text": "Looked at.", "times": "forever"},
+            *({"movement": "style", "purpose": "rules", "json": answer} for answer in steps[1:3]),
+            {"movement": "fix", "text": "Mended. [FIX:1]", "error": {"status": 503}},
+            {"movement": "fix", "purpose": "rules", "text": "hm", "times": "forever"},
+            {"purpose": "loop-judge", "text": "It moves."},
+            {"purpose": "rules", "json": {"step": 1}},
+        ]
+    )
+    answers = (Answer(value="SQLite"), Answer(value="Plain"))
+    return Scenario(name="three", piece=piece_of(THREE), script=script, inputs=answers)
+
+
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "linear": linear,
     "full": full,
     "nomatch": no_match,
     "retries": retries,
+    "team": team,
+    "arpeggio": arpeggio,
+    "three": three,
 }
 
 FORTY = "\n".join(

@@ -105,6 +105,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides how a run goes: played twice, it gives the same canonical journal.
 
     ``name`` decides the run's seed, and so all its ids. ``tools`` makes the executors of tool calls.
+    ``files`` are there in the working directory when the run begins: texts by path.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[AnyInput, ...] = ()
     kinds: Mapping[str, MovementKind] = PROBE_KINDS
     tools: Tools = probe_tools
+    files: Mapping[str, str] = {}
     language: Language = "en"
     retry: RetryPolicy | None = None
 

@@ -16,6 +16,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Met | None], OpenDemand] = {}
+        self._ids: set[str] = set()
         self._finished: deque[asyncio.Task[Met | None]] = deque()
         self._waiter: asyncio.Future[None] | None = None
 
@@ -23,12 +24,13 @@ class InFlight:
         return len(self._tasks)
 
     def __contains__(self, demand: str) -> bool:
-        return any(opened.id == demand for opened in self._tasks.values())
+        return demand in self._ids
 
     def start(self, opened: OpenDemand, meeting: Coroutine[Any, Any, Met | None]) -> None:
         """Begin to meet a demand; ``meeting`` gives None where it turned out not to be wanted any more."""
         task = asyncio.create_task(meeting, name=opened.key)
         self._tasks[task] = opened
+        self._ids.add(opened.id)
         task.add_done_callback(self._note)
 
     def stir(self) -> None:
@@ -57,8 +59,9 @@ class InFlight:
         """
         while self._finished:
             task = self._finished.popleft()
-            opened = self._tasks.pop(task, None)
-            if opened is not None and not task.cancelled() and (met := task.result()) is not None:
+            opened = self._tasks.pop(task)
+            self._ids.discard(opened.id)
+            if not task.cancelled() and (met := task.result()) is not None:
                 return opened, met
         return None
 
