@@ -148,7 +148,8 @@ class Engine:
         """
         wanted = self._providers.recorded(Options(**options))
         prepared = await asyncio.to_thread(self.service.prepare, piece, wanted)
-        self._providers.check(prepared.piece, wanted)
+        meant = self._providers.check(prepared.piece, wanted)
+        wanted = msgspec.structs.replace(wanted, providers=meant)
         run = await asyncio.to_thread(self.service.begin, prepared, task, wanted)
         return self._handle(run, play=play)
 
@@ -302,11 +303,12 @@ class Providers:
                 "no provider is chosen", hint="give --provider openai (and --model), or set CADENZA_PROVIDER"
             )
         if name not in self._made:
-            kind, _, script = name.partition(":")
+            kind, _, rest = name.partition(":")
+            own = self._settings.base_url if kind == "openai" else None
             options = ProviderOptions(
-                model=self._model or self._default_model(name),
-                script=script or None,
-                base_url=self._settings.base_url if kind == "openai" else None,
+                model=self._model or self._default_model(kind),
+                script=rest or None if kind == "scripted" else None,
+                base_url=own if kind == "scripted" else rest or own,
             )
             self._made[name] = make_provider(kind, options)
         return self._made[name]
@@ -321,16 +323,24 @@ class Providers:
         anybody = options.any_provider or self._given is not None
         return msgspec.structs.replace(options, provider=provider, model=model, any_provider=anybody)
 
-    def check(self, piece: Piece, options: Options) -> None:
+    def check(self, piece: Piece, options: Options) -> dict[str, str]:
         """Make every provider that a piece needs, so that one that cannot be made is told before the run.
+
+        Returns what each name means here and now (``openai`` with the server's address): a run goes on with
+        the server that it began with, wherever it is resumed.
 
         Raises:
             UsageError, ProviderError, PieceError: see :meth:`__call__`.
         """
+        meant: dict[str, str] = {}
         named = [one.provider for top in piece.movements for one in (top, *top.lanes)]
         named += [monitor.judge.provider for monitor in piece.loop_monitors]
         for name in dict.fromkeys(options.provider or name for name in named):
-            self(name)
+            address = getattr(self(name), "base_url", None)
+            if isinstance(address, str) and self._given is None and "@" not in address:
+                kind = (name or self._name or self._settings.provider or "").partition(":")[0]
+                meant[name or ""] = f"{kind}:{address}"
+        return meant
 
     async def close(self) -> None:
         """Close every provider that was made here."""

@@ -37,7 +37,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``provider`` is ``openai``, ``scripted:PATH`` or a plug-in's name; ``any_provider``: whoever plays the
     run answers to every name. ``phases`` and ``max_movements`` replace the piece's own. ``interactive``:
-    somebody is there, so ``interactive_only`` rules count.
+    somebody is there, so ``interactive_only`` rules count. ``workspace`` is a name that listings can be
+    narrowed to.
     """
 
     cwd: Path | None = None
@@ -49,6 +50,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     phases: Phases | None = None
     max_movements: int | None = None
     interactive: bool = False
+    providers: Mapping[str, str] = {}
     workspace: str = "default"
 
 
@@ -104,6 +106,7 @@ class Service:
         options = options or Options()
         if options.max_movements is not None and options.max_movements < 1:
             raise UsageError(f"max_movements is {options.max_movements}", hint="give a number above 0")
+        check_text(options.workspace, "the workspace")
         cwd = _working_directory(options)
         if not isinstance(piece, LoadedPiece):
             piece = load_piece(str(piece), cwd=cwd, language=options.language or self.language)
@@ -149,6 +152,7 @@ class Service:
             history=window(piece.loop_monitors),
             limit=options.max_movements or piece.max_movements,
             interactive=options.interactive,
+            providers=dict(options.providers),
         )
 
     def answer(self, request: str, value: Any) -> Decision:
@@ -242,10 +246,13 @@ class Service:
         row = self.run(run)
         return self._live(row, row.id in self.journal.leases())
 
-    def runs(self, *, status: Sequence[str] = (), limit: int | None = None) -> list[RunRow]:
-        """Runs, newest first; one that is being played now shows as ``running``."""
+    def runs(
+        self, *, workspace: str | None = None, status: Sequence[str] = (), limit: int | None = None
+    ) -> list[RunRow]:
+        """Runs, newest first, of one workspace or of all; one that is being played now shows as
+        ``running``."""
         live = self.journal.leases()
-        rows = list(self.journal.runs(status=status, limit=limit))
+        rows = list(self.journal.runs(workspace=workspace, status=status, limit=limit))
         return [self._live(row, row.id in live) for row in rows]
 
     def _live(self, row: RunRow, held: bool) -> RunRow:
@@ -287,9 +294,10 @@ class Service:
             raise NotFound(f"several open requests begin with {request!r}: {ids}", hint="give more of it")
         return self.journal.request(request)
 
-    def inbox(self, *, run: str | None = None) -> list[RequestRow]:
-        """Open requests, oldest first."""
-        return self.journal.requests(run=None if run is None else self.run(run).id)
+    def inbox(self, *, run: str | None = None, workspace: str | None = None) -> list[RequestRow]:
+        """Open requests, oldest first: of one run, of one workspace, or all."""
+        id = None if run is None else self.run(run).id
+        return self.journal.requests(run=id, workspace=workspace)
 
     def reports(self, run: str) -> dict[str, str]:
         """The reports that a run saved: text by name, in the order of their first writing."""

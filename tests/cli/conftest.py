@@ -110,6 +110,8 @@ class Cli:
         )
 
     def rows(self) -> list[dict[str, Any]]:
+        if not self.journal.exists():
+            return []
         rows: list[dict[str, Any]] = json.loads(self("runs", "--json").stdout)
         return rows
 

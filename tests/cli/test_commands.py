@@ -39,7 +39,9 @@ def test_runs_shows_id_status_reason_piece_movement_iteration_age_and_tokens(run
     assert re.fullmatch(r"r\w{12}  completed      complete    two-steps  second +2 +\d+ s +\d+", oldest)
 
 
-def test_empty_listings_say_so_on_stderr(run: Run) -> None:
+def test_empty_listings_say_so_on_stderr(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CADENZA_JOURNAL")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     for command, words in (("runs", "no run yet"), ("inbox", "nothing waits")):
         result = run(command)
         assert (result.exit_code, result.stdout) == (0, "")

@@ -10,7 +10,7 @@ from tests.cli.conftest import Cli
 
 COMMANDS = (
     *("run", "resume", "retry", "cancel", "runs", "show", "events", "report", "inbox", "answer"),
-    *("lint", "pieces", "prompt", "worker", "doctor", "init", "demo"),
+    *("lint", "pieces", "prompt", "graph", "worker", "doctor", "init", "eject", "demo"),
 )
 
 

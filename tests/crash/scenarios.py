@@ -235,7 +235,7 @@ def arpeggio() -> Scenario:
         [
             {"movement": "rows", "text": "First."},
             {"movement": "rows", **refused, "times": 2},
-            {"movement": "rows", "text": "Second.", "error": {"status": 429, "retry_after": 3}},
+            {"movement": "rows", "text": "Second.", "error": {"status": 429, "retry_after": 0.3}},
             {"movement": "rows", "text": "Good. [STEP:0]", "times": "forever"},
         ]
     )
@@ -283,7 +283,6 @@ loop_monitors:
 def three() -> Scenario:
     """Phases three: an agent and a lane that are blocked, reports (one asked for twice), statuses by
     structured output, by tag and by evaluation, and a loop judge."""
-    steps = [{"step": 1}, {"step": 2}, {"step": 1}, {"step": 1}]
     script = Script.from_entries(
         [
             {"movement": "plan", "text": "Which database?", "status": "blocked"},
@@ -297,7 +296,8 @@ def three() -> Scenario:
             {"movement": "holes", "purpose": "rules", "json": {"step": 1}},
             {"movement": "style", "text": "Which style?", "status": "blocked"},
             {"movement": "style", "text": "Looked at.", "times": "forever"},
-            *({"movement": "style", "purpose": "rules", "json": answer} for answer in steps[1:3]),
+            {"movement": "style", "purpose": "rules", "json": {"step": 2}},
+            {"movement": "style", "purpose": "rules", "json": {"step": 1}},
             {"movement": "fix", "text": "Mended. [FIX:1]", "error": {"status": 503}},
             {"movement": "fix", "purpose": "rules", "text": "hm", "times": "forever"},
             {"purpose": "loop-judge", "text": "It moves."},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cadenza.core import events as ev
+from cadenza.core.outcomes import Failed
 from cadenza.journal.memory import MemoryJournal
 from cadenza.testing import (
     Driver,
@@ -71,6 +72,32 @@ def test_the_full_scenario_meets_everything_that_can_happen(lab: Path) -> None:
     assert {signal.method for signal in signals} == {"tag", "monitor", "aggregate"}
     assert {lane.method for signal in signals for lane in signal.lanes} == {"tag", "judge"}
     assert sum(isinstance(event, ev.DemandRetried) for event in events) == 3
+
+
+def test_the_other_scenarios_meet_what_is_theirs(lab: Path) -> None:
+    """Refills, failed parts and waits; blocked agents, every way to a status, and a loop judge."""
+    found: dict[str, list[ev.AnyEvent]] = {}
+    for name in ("team", "arpeggio", "three"):
+        journal = MemoryJournal()
+        assert Driver(SCENARIOS[name](), journal, lab / name).play().status == "completed"
+        found[name] = [item.event for item in journal.events(f"r{name}")]
+    keys = {
+        name: {e.key.rpartition("/")[2] for e in events if isinstance(e, ev.DemandIssued)}
+        for name, events in found.items()
+    }
+    assert {"plan:2", "refill:2", "report:team.md"} <= keys["team"]
+    assert {"wait:2", "try:2", "output"} <= keys["arpeggio"]
+    assert {"blocked", "2:perform", "report:plan.md:retry", "status:tag", "status:evaluation"} <= keys[
+        "three"
+    ]
+    for name, code in (("team", "auth"), ("arpeggio", "bad_request")):
+        failed = [e.outcome for e in found[name] if isinstance(e, ev.DemandResolved)]
+        assert code in {outcome.code for outcome in failed if isinstance(outcome, Failed)}
+        assert any(isinstance(e, ev.DemandRetried) for e in found[name])
+    judged = [e.signal.judged for e in found["three"] if isinstance(e, ev.VisitEnded) and e.signal.judged]
+    assert [each.label for each in judged] == ["it is"]
+    lanes = {e.lane for e in found["three"] if isinstance(e, ev.RequestOpened)}
+    assert lanes == {"", "style"}
 
 
 def test_the_unknown_outcome_is_told_to_what_comes_next(lab: Path) -> None:

@@ -39,6 +39,8 @@ def engine_of(
     journal: Journal, lab: Path, scenario: Scenario, provider: ScriptedProvider | None = None
 ) -> Engine:
     (lab / "work").mkdir(parents=True, exist_ok=True)
+    for name, content in scenario.files.items():
+        (lab / "work" / name).write_text(content, encoding="utf-8")
     return Engine(
         journal,
         provider=provider or ScriptedProvider(scenario.script),
@@ -60,7 +62,10 @@ def paths(found: list[ev.AnyEvent]) -> list[tuple[object, ...]]:
     return [(e.visit, e.movement, e.iteration, e.movement_iteration, e.cause, ends[e.visit]) for e in starts]
 
 
-@pytest.mark.parametrize("make", [linear, full, fan, SCENARIOS["nomatch"]])
+WORKED = [linear, full, fan, *(SCENARIOS[name] for name in ("nomatch", "team", "arpeggio", "three"))]
+
+
+@pytest.mark.parametrize("make", WORKED)
 def test_the_worker_comes_to_where_the_driver_comes(make: Callable[[], Scenario], lab: Path) -> None:
     scenario = make()
     reference = MemoryJournal()

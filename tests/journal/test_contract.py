@@ -636,6 +636,19 @@ def test_leases_say_who_plays_what(journal: Journal) -> None:
     assert leases["r2"].expires == pytest.approx(journal.now() + 30, abs=5)
 
 
+def test_a_lease_whose_process_is_gone_plays_nothing(journal: Journal) -> None:
+    ByHand(journal, "r1").begin()
+    dead = msgspec.structs.replace(this_process("dead"), pid=2**22 + 1)
+    lease = journal.claim(dead)
+    assert lease is not None
+    assert journal.leases() == {}
+    ByHand(journal, "r2").begin()
+    far = msgspec.structs.replace(dead, worker="far", boot="another machine")
+    assert journal.claim(far, run="r2") is not None
+    assert {run: lease.worker for run, lease in journal.leases().items()} == {"r2": "far"}
+    journal.renew(lease)  # it is still nobody else's
+
+
 # -- threads ----------------------------------------------------------------------------------------------
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from cadenza import cli
+from cadenza.cli.context import Context
 from cadenza.core.events import DemandResolved
 from cadenza.core.outcomes import Returned
 from cadenza.errors import (
@@ -21,10 +25,12 @@ from cadenza.errors import (
     JournalFull,
     JournalNewer,
     JournalReadOnly,
+    NotFound,
 )
-from cadenza.journal import migrations, projections
+from cadenza.journal import migrations, open_journal, projections
 from cadenza.journal.holders import this_process
 from cadenza.journal.sqlite import SqliteJournal
+from cadenza.journal.store import Journal
 from tests.journal.by_hand import ByHand, first_demand, folded
 
 
@@ -391,3 +397,150 @@ def test_a_person_can_query_the_file(tmp_path: Path) -> None:
         "run.started", "visit.started", "demand.issued", "demand.resolved", "demand.issued", "request.opened",
     ]  # fmt: skip
     assert asked[0].startswith("which way?")
+
+
+# -- reading where nothing may be written -----------------------------------------------------------------
+
+
+def reads_all(journal: Journal, runs: int = 3) -> None:
+    """What runs, show, events, inbox, report and doctor --verify do, and what no reader can do."""
+    assert [row.id for row in journal.runs()] == [f"r{number}" for number in reversed(range(runs))]
+    assert len(journal.requests()) == runs
+    assert journal.texts({row.question for row in journal.requests()})
+    assert journal.load("r0").snapshot is not None
+    assert journal.events("r0")
+    assert journal.verify() == []
+    assert journal.now() > 0
+    for write in (journal.rebuild, lambda: ByHand(journal, "new").begin()):
+        with pytest.raises(JournalReadOnly, match="reading only"):
+            write()
+
+
+def test_a_journal_on_a_read_only_disk_can_be_read(mount: Callable[..., Path]) -> None:
+    folder = mount("size=4m")
+    filled(folder / "j ?#%")
+    mount("remount,ro", folder)
+    journal = open_journal(folder / "j ?#%", read_only=True)
+    reads_all(journal)
+    journal.close()
+    assert os.listdir(folder) == ["j ?#%"]
+
+
+@pytest.mark.parametrize("kept", [("-wal", "-shm"), ("-wal",)])
+def test_the_log_beside_it_is_read_too_or_missed_aloud(
+    mount: Callable[..., Path], tmp_path: Path, kept: tuple[str, ...]
+) -> None:
+    journal = SqliteJournal(tmp_path / "j", synchronous="OFF")
+    for number in range(3):
+        ByHand(journal, f"r{number}").begin().claim().park("which way?")
+    folder = mount("size=4m")
+    for suffix in ("", *kept):
+        shutil.copy(tmp_path / f"j{suffix}", folder / f"j{suffix}")
+    journal.close()
+    mount("remount,ro", folder)
+    if "-shm" in kept:
+        reader = open_journal(folder / "j", read_only=True)
+        reads_all(reader)
+        reader.close()
+    else:
+        with pytest.raises(JournalReadOnly, match="log beside it") as caught:
+            open_journal(folder / "j", read_only=True)
+        assert "Copy" in (caught.value.hint or "")
+
+
+def test_reading_only_makes_nothing_where_it_could(tmp_path: Path) -> None:
+    journal = open_journal(filled(tmp_path / "j"), read_only=True)
+    reads_all(journal)
+    journal.close()
+    for content in (b"", b"a text, and a long one"):
+        (tmp_path / "other").write_bytes(content)
+        with pytest.raises(JournalError):
+            open_journal(tmp_path / "other", read_only=True)
+        assert (tmp_path / "other").read_bytes() == content
+
+
+def test_commands_read_a_read_only_disk(mount: Callable[..., Path]) -> None:
+    folder = mount("size=4m")
+    filled(folder / "j")
+    mount("remount,ro", folder)
+    with Context(journal=folder / "j").service() as service:
+        reads_all(service.journal)
+
+
+# -- what is no journal file ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [{"must_exist": True}, {"read_only": True}])
+def test_what_must_be_there_is_not_made(tmp_path: Path, arguments: dict[str, bool]) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("j", "folder/j", "link", "link/j"):
+        with pytest.raises(NotFound, match="there is no journal at /") as caught:
+            open_journal(tmp_path / name, **arguments)
+        assert "cadenza run" in (caught.value.hint or "")
+    assert os.listdir(tmp_path) == ["link"]
+    filled(tmp_path / "j")
+    open_journal(tmp_path / "j", **arguments).close()
+
+
+def test_a_folder_pipe_socket_or_device_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as listening:
+        listening.bind(os.path.relpath(tmp_path / "socket"))
+        for path, what in (
+            (tmp_path / "pipe", "a pipe"),
+            (tmp_path / "link", "a pipe"),
+            (tmp_path / "folder", "a folder"),
+            (tmp_path / "socket", "a socket"),
+            (Path("/dev/null"), "a device"),
+        ):
+            for read_only in (False, True):
+                with pytest.raises(JournalError, match=f"{path} is {what}, and a journal is a file"):
+                    open_journal(path, read_only=read_only)
+
+
+# -- which journal a command opens ------------------------------------------------------------------------
+
+
+def test_a_journal_that_was_named_must_be_there_for_those_that_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("CADENZA_JOURNAL", raising=False)
+    with pytest.raises(NotFound, match="no journal at .*/typo"), Context(journal=Path("typo")).service():
+        pass
+    with Context().service() as service:
+        assert service.runs() == []
+    monkeypatch.setenv("CADENZA_JOURNAL", "mistyped")
+    with pytest.raises(NotFound, match="no journal at .*/mistyped"), Context().service():
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["resume", "retry", "cancel", "answer", "runs", "show", "events"])
+def test_commands_make_no_journal_at_a_mistyped_path(
+    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = {"runs": [], "answer": ["q", "yes"]}.get(command, ["last"])
+    monkeypatch.setattr(sys, "argv", ["cadenza", "--journal", "typo", command, *words])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    assert "there is no journal at" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_command_keeps_its_journal_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["cadenza", "--journal", ":memory:", "runs"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    assert "a journal in memory" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []

@@ -9,20 +9,22 @@ from cadenza.cli.output import out
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 RunId = Annotated[str, typer.Argument(help="A run's id, a unique beginning of it, or 'last'.")]
+Workspace = Annotated[str | None, typer.Option(metavar="W", help="Only what belongs to this workspace.")]
 
 
-def runs(ctx: typer.Context, json: AsJson = False) -> None:
+def runs(ctx: typer.Context, workspace: Workspace = None, json: AsJson = False) -> None:
     """List runs, newest first."""
     from cadenza.cli.words import age, table
 
     with Context.of(ctx).service() as service:
-        rows = service.runs()
+        rows = service.runs(workspace=workspace)
         now = service.journal.now()
     if json:
         out.json(as_data(rows))
         return
     if not rows:
-        out.note("no run yet: cadenza run PIECE TASK starts one")
+        where = "" if workspace is None else f" in workspace {workspace!r}"
+        out.note(f"no run yet{where}: cadenza run PIECE TASK starts one")
         return
     cells = [
         (

@@ -89,7 +89,9 @@ class Narrator:
 
     def _started(self, event: ev.RunStarted, recorded: ev.Recorded) -> None:
         self.limit = event.limit
-        self._emit(f"run {self._run}: {event.name} ({self._piece.dialect}, {event.piece[:12]})", "head")
+        piece = self._piece
+        how = f"{piece.dialect}, {event.piece[:12]}" + (", phases three" if piece.phases == "three" else "")
+        self._emit(f"run {self._run}: {event.name} ({how})", "head")
         task = one_line(self._service.text(event.task))
         self._emit(f"  task: {task}", "dim")
         model = f", model {event.model}" if event.model else ""
@@ -102,7 +104,12 @@ class Narrator:
         self._spent = self.usage
         movement = self._piece.by_name[event.movement]
         who = f"{plural(len(event.lanes), 'lane')} at once" if event.lanes else movement.performer
-        why = {"answer": ", with the answer", "retry": ", retried", "restart": ", from its beginning"}
+        why = {
+            "answer": ", with the answer",
+            "gate": ", told what failed",
+            "retry": ", retried",
+            "restart": ", from its beginning",
+        }
         self._emit("", "dim")
         self._emit(f"{self._place(event)} ({who}{why.get(event.cause, '')})", "head")
 
@@ -177,6 +184,9 @@ class Narrator:
     def _released(self, event: ev.RunReleased, recorded: ev.Recorded) -> None:
         self._emit("  resumed", "dim")
 
+    def _refused(self, event: ev.InputRefused, recorded: ev.Recorded) -> None:
+        self._emit(f"  {event.input} could not be taken: {clean(event.message)}", "bad")
+
     def _cancelling(self, event: ev.CancelRequested, recorded: ev.Recorded) -> None:
         self._emit(f"  {recorded.actor} cancels the run", "warn")
 
@@ -201,8 +211,10 @@ def way(signal: Any) -> str:
         return f"failed ({signal.code})"
     if signal.kind == "broken":
         return f"broken: {one_line(signal.message or '', 200)}"
-    target = "the same movement, with the answer" if signal.kind == "again" else signal.next
-    return f"{target}: {clean(signal.label or '')} ({signal.method})"
+    if signal.kind == "again":
+        told = "told what failed" if signal.method == "gate" else "with the answer"
+        return f"the same movement, {told}: {clean(signal.label or '')} ({signal.method or 'person'})"
+    return f"{signal.next}: {clean(signal.label or '')} ({signal.method})"
 
 
 _HANDLERS: dict[type, Any] = {
@@ -217,6 +229,7 @@ _HANDLERS: dict[type, Any] = {
     ev.VisitEnded: Narrator._visit_ended,
     ev.Warned: Narrator._warned,
     ev.RunReleased: Narrator._released,
+    ev.InputRefused: Narrator._refused,
     ev.CancelRequested: Narrator._cancelling,
     ev.RunHeld: Narrator._quiet,
     ev.RunEnded: Narrator._quiet,

@@ -1,17 +1,19 @@
 """``lint``, ``pieces``, ``prompt`` and ``init``: what can be done with pieces before they are played."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.output import out
 from cadenza.errors import CadenzaError, UsageError
-from cadenza.piece.vocabulary import Dialect, Language
+from cadenza.piece.vocabulary import Dialect, Language, Phases
 
 if TYPE_CHECKING:
+    from cadenza.piece.model import Piece
     from cadenza.piece.problems import Problem
+    from cadenza.preview import Prompt
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Lang = Annotated[Language | None, typer.Option(help="Language of the package's pieces and texts.")]
@@ -118,25 +120,51 @@ def prompt(
         int | None,
         typer.Option(min=1, max=3, help="Of phases three: 1 the work, 2 its reports, 3 the status."),
     ] = None,
+    phases: Annotated[
+        Phases | None, typer.Option(help="How each movement is asked; else as the piece says.")
+    ] = None,
     lang: Lang = None,
     json: AsJson = False,
 ) -> None:
     """Print what an agent would be told, without playing anything."""
     from cadenza.piece.find import load_piece
-    from cadenza.preview import TASK, preview
+    from cadenza.preview import TASK, Phase, preview
     from cadenza.service import check_text
 
     if task is not None:
         check_text(task, "the task")
     loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
-    asked: dict[str, Any] = {} if phase is None else {"phase": phase}
-    prompts = preview(loaded, movement, task=TASK if task is None else task, language=lang, **asked)
+    loaded = loaded.changed(piece=_as_played(loaded.piece, phases))
+    asked = cast("Phase | None", phase)
+    prompts = preview(loaded, movement, task=TASK if task is None else task, language=lang, phase=asked)
     if json:
         out.json(as_data(prompts))
-        return
+    elif prompts:
+        _print(prompts)
+    else:
+        out.note(f"{movement} is asked nothing in phase {phase}")
+
+
+def _as_played(piece: "Piece", phases: Phases | None) -> "Piece":
+    """The piece with what the option and the configuration change of it."""
+    from cadenza.config import Configuration, apply
+
+    try:
+        piece = apply(piece, Configuration.load(Path.cwd()), any_provider=True)
+    except UsageError as error:
+        out.note(f"note: it would not be played: {error.message}")
+    return piece if phases is None else piece.changed(phases=phases)
+
+
+def _print(prompts: "list[Prompt]") -> None:
+    """Each with a heading, unless there is one only that is a single message."""
+    bare = len(prompts) == 1 and prompts[0].system is None
     for at, one in enumerate(prompts):
-        if len(prompts) > 1:
-            out.line(f"{'' if at == 0 else chr(10)}===== {one.movement} ({one.performer}) =====\n")
+        if not bare:
+            what = "" if one.key == "perform" else f": {one.key}"
+            out.line(f"{'' if at == 0 else chr(10)}===== {one.movement} ({one.performer}){what} =====\n")
+        if one.system is not None:
+            out.line(f"----- system text -----\n\n{one.system}\n\n----- message -----\n")
         out.line(one.text)
 
 

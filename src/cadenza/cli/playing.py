@@ -8,7 +8,7 @@ import typer
 from cadenza.cli.context import Context
 from cadenza.cli.output import out
 from cadenza.errors import UsageError
-from cadenza.piece.vocabulary import Language, PermissionMode
+from cadenza.piece.vocabulary import Language, PermissionMode, Phases
 
 if TYPE_CHECKING:
     from cadenza.engine import Engine, Run
@@ -43,6 +43,23 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="The working directory; the current one.")
     ] = None,
     lang: Annotated[Language | None, typer.Option(help="Language of the engine's texts.")] = None,
+    phases: Annotated[
+        Phases | None, typer.Option(help="How each movement is asked; else as the piece says.")
+    ] = None,
+    max_movements: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The limit; else as the piece says.")
+    ] = None,
+    interactive: Annotated[
+        bool | None,
+        typer.Option(
+            "--interactive/--no-interactive",
+            help="Whether somebody is there, so that interactive_only rules count; "
+            "else whether stdin is a terminal.",
+        ),
+    ] = None,
+    workspace: Annotated[
+        str, typer.Option(metavar="W", help="A name under which listings find the run.")
+    ] = "default",
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,12 +67,20 @@ def run(
 
     In this version agents answer with text only: no tools are run, whatever is permitted.
     """
-    from cadenza.cli.task import piece_reference, read_task
+    from cadenza.cli.task import is_attended, piece_reference, read_task
 
     permission = _permission(permit_edit, permit_full)
     provider = _provider(provider, script)
     words = read_task(task, task_file)
-    options: dict[str, Any] = {"cwd": cwd, "language": lang, "permission": permission}
+    options: dict[str, Any] = {
+        "cwd": cwd,
+        "language": lang,
+        "permission": permission,
+        "phases": phases,
+        "max_movements": max_movements,
+        "interactive": is_attended() if interactive is None else interactive,
+        "workspace": workspace,
+    }
 
     async def begin(engine: "Engine") -> "Run":
         return await engine.start(piece_reference(piece, cwd), words, **options)

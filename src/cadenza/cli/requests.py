@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from cadenza.journal.store import Decision
 
 
-def inbox(ctx: typer.Context, json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+def inbox(
+    ctx: typer.Context,
+    workspace: Annotated[
+        str | None, typer.Option(metavar="W", help="Only what belongs to this workspace.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
     """List open questions, oldest first."""
     from cadenza.cli.words import age, one_line, table
 
     context = Context.of(ctx)
     with context.service() as service:
-        rows = service.inbox()
+        rows = service.inbox(workspace=workspace)
         texts = service.journal.texts({row.question for row in rows})
         pieces = {row.run: service.journal.run(row.run).piece for row in rows}
         now = service.journal.now()

@@ -9,10 +9,11 @@ import signal
 from cadenza.cli.context import Context
 from cadenza.cli.ending import headline
 from cadenza.cli.output import out
-from cadenza.cli.words import plural, tokens
+from cadenza.cli.words import one_line, plural, tokens
 from cadenza.core.events import AnyEvent
 from cadenza.core.state import RunState
 from cadenza.engine import Providers
+from cadenza.errors import CadenzaError
 from cadenza.journal import open_journal
 from cadenza.worker.loop import Worker
 from cadenza.worker.meeting import Meeting
@@ -35,7 +36,7 @@ async def _serve(context: Context, slots: int) -> None:
     journal = open_journal(settings.journal)
     try:
         meeting = Meeting(journal, providers, max_tokens=settings.max_tokens)
-        worker = Worker(journal, meeting, slots=slots, on_commit=_told)
+        worker = Worker(journal, meeting, slots=slots, on_commit=_told, on_error=_stuck)
         out.note(f"serving {journal.path} with {plural(slots, 'slot')}; Ctrl-C stops")
         try:
             played = await worker.serve(_stop_on_signal())
@@ -48,18 +49,27 @@ async def _serve(context: Context, slots: int) -> None:
 
 
 def _stop_on_signal() -> asyncio.Event:
-    """Set by the first signal: what is being played is saved and held. The second stops at once."""
+    """Set by the first signal: what is being played is saved and given back. The second stops at once."""
     stop = asyncio.Event()
 
     def signalled() -> None:
         if stop.is_set():
             os._exit(INTERRUPTED)
         stop.set()
-        out.note("stopping: what is being played is saved and held (once more stops at once)")
+        out.note(
+            "stopping: runs are saved and given back, for any worker to go on with (once more stops at once)"
+        )
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, signalled)
     return stop
+
+
+def _stuck(run: str, error: BaseException) -> None:
+    """A line for a run that could not be played. It is left alone for a while; the others go on."""
+    words = one_line(error.message if isinstance(error, CadenzaError) else f"{type(error).__name__}: {error}")
+    hint = error.hint if isinstance(error, CadenzaError) and error.hint else f"cadenza show {run}"
+    out.note(f"{run} could not be played: {words} ({one_line(hint, 200)})")
 
 
 def _told(run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:

@@ -14,6 +14,7 @@ from cadenza.clock import iso
 
 if TYPE_CHECKING:
     from cadenza.core.state import RunState
+    from cadenza.piece.model import Piece
     from cadenza.service import Service
 
 
@@ -35,10 +36,11 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
     folder = str(Path(started.cwd) / state.folder) if state.folder else ""
     provider = started.provider or "as each movement says"
     return [
-        ("piece", f"{started.name}, {piece.dialect} dialect, {started.piece[:12]}"),
+        ("piece", f"{started.name}, {piece.dialect} dialect, {started.piece[:12]}{_phases(piece)}"),
         ("task", one_line(service.text(started.task), 200)),
         ("permission", f"{started.permission} ({NO_TOOLS})"),
         ("provider", provider + (f", model {started.model}" if started.model else "")),
+        ("workspace", "" if started.workspace == "default" else started.workspace),
         ("directory", started.cwd),
         ("folder", folder),
         ("reports", ", ".join(state.reports)),
@@ -46,6 +48,10 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
         ("iteration", f"{state.iteration} of at most {state.limit}"),
         ("usage", tokens(row.input_tokens, row.output_tokens, row.cached_tokens)),
     ]
+
+
+def _phases(piece: Piece) -> str:
+    return "" if piece.phases == "single" else f", phases {piece.phases}"
 
 
 def _path(steps: list[Step]) -> list[str]:
@@ -62,10 +68,11 @@ def _row(step: Step) -> tuple[str, ...]:
     took = "..." if step.ended_at is None else duration(step.ended_at - step.started_at)
     if step.kind is None:
         how, target = "goes on", "-"
-    elif step.kind in ("rule", "again"):
-        how = f"{step.label} ({step.method})"
-        target = step.movement if step.kind == "again" else step.next or "-"
-        how += ", answered by a person" if step.kind == "again" else ""
+    elif step.kind == "again":
+        target, how = step.movement, f"{step.label} ({step.method or 'person'})"
+        how += "" if step.method == "gate" else ", answered by a person"
+    elif step.kind == "rule":
+        target, how = step.next or "-", f"{step.label} ({step.method})"
     else:
         how = "no rule matched" if step.kind == "no_match" else f"{step.kind}: {step.message}"
         target = "-"

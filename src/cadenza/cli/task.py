@@ -25,9 +25,14 @@ def read_task(task: str | None, file: Path | None) -> str:
         return _decoded(_file(file), str(file), "the task")
     if task is not None:
         return typed(task, "the task")
-    if sys.stdin is None or not sys.stdin.isatty():
+    if not is_attended():
         raise UsageError("no task is given", hint="give TASK, '-' to read it from stdin, or --task-file FILE")
     return str(typer.prompt("Task", err=True))
+
+
+def is_attended() -> bool:
+    """Whether somebody is there who could be asked: stdin is a terminal."""
+    return bool(sys.stdin and sys.stdin.isatty())
 
 
 def piece_reference(piece: str, cwd: Path | None) -> str:

@@ -77,6 +77,7 @@ _TELLERS: dict[type, Any] = {
     ev.CancelRequested: lambda e: e.reason,
     ev.ResumeRequested: lambda e: "restart the visit" if e.restart_visit else "",
     ev.RetryRequested: lambda e: f"at {e.movement}" if e.movement else "where it ended",
+    ev.InputRefused: lambda e: f"{e.input}: {e.message}",
     ev.RunHeld: lambda e: f"{e.reason}: {e.message}",
     ev.RunEnded: lambda e: f"{e.status} ({e.reason}): {e.message}",
 }

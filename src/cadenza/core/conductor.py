@@ -14,7 +14,7 @@ import msgspec
 from cadenza.core import events as ev
 from cadenza.core.demands import AskPerson, CallModel, Host, WaitUntil, is_repeatable
 from cadenza.core.movements import KINDS, MovementKind
-from cadenza.core.outcomes import Answered, AnyOutcome, Cancelled, Failed, Returned, Unknown
+from cadenza.core.outcomes import NO_PROVIDER, Answered, AnyOutcome, Cancelled, Failed, Returned, Unknown
 from cadenza.core.performance import Issued
 from cadenza.core.prompts.notices import repeated
 from cadenza.core.retrying import RetryPolicy
@@ -209,9 +209,11 @@ class Conductor:
             self._enter(scribe, following)
 
     def _postponed(self, scribe: Scribe, opened: OpenDemand, failed: Failed) -> bool:
-        """Whether a failure leaves its demand open: a host's holds the run, a model's may be retried."""
-        if isinstance(opened.demand, Host):
-            scribe.add(ev.RunHeld(reason="host", message=failed.message, demand=opened.id))
+        """Whether a failure leaves its demand open: a host's holds the run, as does a provider that cannot be
+        made here; a model's may be retried."""
+        if isinstance(opened.demand, Host) or failed.code == NO_PROVIDER:
+            reason = "host" if isinstance(opened.demand, Host) else "provider"
+            scribe.add(ev.RunHeld(reason=reason, message=failed.message, demand=opened.id))
             return True
         wait = None
         if isinstance(opened.demand, CallModel):

@@ -27,6 +27,8 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
 
     ``history`` is how many movements back the loop monitors look, ``limit`` how many visits (judges
     included) the run may have. ``interactive``: somebody is there, so ``interactive_only`` rules count.
+    ``providers`` says what each provider's name (the empty one: no name) meant when the run began, with the
+    server's address.
     """
 
     piece: Hash
@@ -39,6 +41,7 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     permission: PermissionMode = "default"
     provider: str | None = None
     model: str | None = None
+    providers: dict[str, str] = {}
     history: int = 0
     limit: int = 10
     interactive: bool = False

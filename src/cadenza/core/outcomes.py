@@ -58,6 +58,10 @@ class Failed(Outcome, frozen=True, tag="failed", kw_only=True, omit_defaults=Tru
     retry_after: float | None = None
 
 
+NO_PROVIDER = "no_provider"
+"""The code of a model call for which no provider could be made: nothing was asked, and the run is held."""
+
+
 class Unknown(Outcome, frozen=True, tag="unknown", kw_only=True, omit_defaults=True):
     """It was started and its outcome was lost (the process died in between). Never repeated silently."""
 

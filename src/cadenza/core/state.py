@@ -250,8 +250,16 @@ def _demand_resolved(state: RunState, event: ev.DemandResolved, actor: str) -> N
         state.visit = msgspec.structs.replace(state.visit, outcomes=outcomes)
     if isinstance(outcome, Replied):
         state.usage = state.usage + outcome.usage
+    elif isinstance(opened.demand, CallModel):
+        _forget_session(state, opened.demand)
     if isinstance(opened.demand, Host) and opened.demand.op == "open_folder":
         state.folder = _folder_of(outcome)
+
+
+def _forget_session(state: RunState, call: CallModel) -> None:
+    """Nobody goes on in a conversation whose last message was not answered."""
+    if call.session is not None and state.sessions.get(call.session) == call.conversation:
+        state.sessions = {key: value for key, value in state.sessions.items() if key != call.session}
 
 
 def _folder_of(outcome: AnyOutcome) -> str | None:

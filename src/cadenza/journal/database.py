@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
+from urllib.parse import quote
 
 from cadenza.errors import (
     CadenzaError,
@@ -33,19 +35,28 @@ _WAL_LIMIT = 16 * 1024 * 1024
 class Database:
     """A writing and a reading connection, each behind a lock: readers never wait for a writer's disk.
 
-    ``busy_timeout`` is in seconds. Any sqlite3 error leaves as a :class:`~cadenza.errors.JournalError`.
+    ``busy_timeout`` is in seconds. ``read_only``: there is no writing connection, and nothing is made. Any
+    sqlite3 error leaves as a :class:`~cadenza.errors.JournalError`.
     """
 
-    def __init__(self, path: str, *, synchronous: Synchronous, busy_timeout: float) -> None:
+    def __init__(
+        self, path: str, *, synchronous: Synchronous, busy_timeout: float, read_only: bool = False
+    ) -> None:
         self.path = path
+        self._read_only = read_only
         self._busy_timeout = busy_timeout
         self._synchronous = synchronous
         self._writing, self._reading = threading.RLock(), threading.RLock()
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        _make_folder(path)
+        _check_kind(path)
+        if not read_only:
+            _make_folder(path)
         _check_header(path)
         with self._translated():
+            if read_only:
+                self._reader = self._open_reader()
+                return
             self._writer = self._open_writer()
             self._reader = self._connect()
             self._reader.execute("PRAGMA query_only = ON")
@@ -58,6 +69,8 @@ class Database:
         """How a :class:`Transaction` begins."""
         self._writing.acquire()
         try:
+            if self._read_only:
+                raise JournalReadOnly(f"The journal {self.path} was opened for reading only.", hint=_WRITABLE)
             connection = self._opened(self._writer)
             connection.execute("BEGIN IMMEDIATE")
         except BaseException as error:
@@ -159,6 +172,43 @@ class Database:
             _until_free(connection, "PRAGMA journal_mode = WAL", self._busy_timeout)
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
             connection.execute("PRAGMA foreign_keys = OFF")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        """The one connection of a journal that is only read.
+
+        SQLite reads a journal whose log (``-wal``) is beside it through ``-shm``. Where that file is not
+        there and cannot be made, and there is nothing in the log, the file is read as it is: as one that
+        nobody changes, which holds on read-only media.
+        """
+        uri = f"file:{quote(os.path.abspath(self.path))}?mode=ro"
+        try:
+            return self._check_reader(uri)
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+                raise
+            if _holds_something(f"{self.path}-wal"):
+                raise JournalReadOnly(
+                    f"The journal {self.path} has a log beside it (-wal) that cannot be read in this place.",
+                    hint="Copy the journal and the files beside it into a folder that can be written, and "
+                    "name the copy with --journal.",
+                ) from error
+        return self._check_reader(f"{uri}&immutable=1")
+
+    def _check_reader(self, uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            if self._check(connection) < len(migrations.MIGRATIONS):
+                raise JournalReadOnly(
+                    f"The journal {self.path} is of an earlier format, or empty, and cannot be changed here.",
+                    hint=_WRITABLE,
+                )
         except BaseException:
             connection.close()
             raise
@@ -283,6 +333,35 @@ def _make_folder(path: str) -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise JournalFull(said, hint="Free some space and try again.") from error
         raise JournalReadOnly(said, hint=_WRITABLE) from error
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _check_kind(path: str) -> None:
+    """Refuse what is no file before it is opened: to open a pipe would wait for a writer."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # not there yet, or its opening says what is wrong
+    for is_kind, what in _KINDS:
+        if is_kind(mode):
+            raise JournalError(
+                f"{path} is {what}, and a journal is a file.", hint="Name a file with --journal."
+            )
+
+
+def _holds_something(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
 
 
 def _check_header(path: str) -> None:

@@ -230,13 +230,13 @@ class MemoryJournal:
                 held.expires, held.claims = 0.0, max(held.claims - 1, 0)
 
     def leases(self) -> dict[str, Lease]:
-        """Live leases by run."""
+        """Live leases by run: not run out, and of no process that is known to be gone."""
         with self._lock:
             now = self.now()
             return {
                 run: _lease(run, found.lease)
                 for run, found in self._runs.items()
-                if found.lease is not None and found.lease.expires > now
+                if found.lease is not None and not _is_free(found.lease, now)
             }
 
     def now(self) -> float:

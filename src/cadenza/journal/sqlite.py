@@ -41,7 +41,8 @@ class SqliteJournal:
     """The journal file at ``path``; made, with its folders, where there is none.
 
     ``synchronous`` is SQLite's: FULL survives a power cut, OFF is for tests. ``busy_timeout`` and
-    ``lease_seconds`` are in seconds. ``clock`` replaces the database's clock in tests.
+    ``lease_seconds`` are in seconds. ``clock`` replaces the database's clock in tests. ``read_only``: the
+    file must be there, and nothing is written, neither to it nor beside it.
 
     Raises:
         JournalError: the file cannot be opened, is no journal, or is a newer version's.
@@ -55,9 +56,12 @@ class SqliteJournal:
         busy_timeout: float = 15.0,
         lease_seconds: float = LEASE_SECONDS,
         clock: Clock | None = None,
+        read_only: bool = False,
     ) -> None:
         self.path = str(path)
-        self._database = Database(self.path, synchronous=synchronous, busy_timeout=busy_timeout)
+        self._database = Database(
+            self.path, synchronous=synchronous, busy_timeout=busy_timeout, read_only=read_only
+        )
         self._leases = Leases(self._database, lease_seconds, clock)
         self._calls: dict[str, str] = {}
         self._known: dict[str, _Known] = {}

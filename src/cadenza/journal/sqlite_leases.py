@@ -66,12 +66,14 @@ class Leases:
             connection.execute(_SQL["release_lease"], (ref, lease.epoch))
 
     def live(self) -> dict[str, Lease]:
-        """Leases that have not run out, by run."""
+        """Leases that have not run out and whose process is not known to be gone, by run."""
         with self._database.read() as connection:
             rows = connection.execute(_SQL["live_leases"], (self._now(connection),)).fetchall()
+        gone: dict[tuple[str, ...], bool] = {}
         return {
-            run: Lease(run=run, epoch=epoch, worker=worker, expires=expires, claims=claims)
-            for run, epoch, worker, expires, claims in rows
+            run: Lease(run=run, epoch=epoch, worker=process[0], expires=expires, claims=claims)
+            for run, epoch, expires, claims, *process in rows
+            if not _is_gone(tuple(process), gone)
         }
 
     def _now(self, connection: sqlite3.Connection) -> float:
@@ -111,12 +113,14 @@ class Leases:
 
 
 def _is_free(row: tuple[Any, ...], now: float, gone: dict[tuple[str, ...], bool]) -> bool:
-    """Whether a row of ``due_runs`` can be claimed; ``gone`` keeps what was found out about processes."""
+    """Whether a row of ``due_runs`` can be claimed; ``gone`` as for :func:`_is_gone`."""
     _, _, epoch, _, expires, *process = row
-    if epoch is None or expires <= now:
-        return True
-    key = tuple(process)
-    if key not in gone:
+    return epoch is None or expires <= now or _is_gone(tuple(process), gone)
+
+
+def _is_gone(process: tuple[Any, ...], gone: dict[tuple[str, ...], bool]) -> bool:
+    """Whether a lease's process is known to be gone; ``gone`` keeps what was found out about processes."""
+    if process not in gone:
         worker, pid, boot, start = process
-        gone[key] = holders.is_gone(Holder(worker=worker, pid=pid, boot=boot, process_start=start))
-    return gone[key]
+        gone[process] = holders.is_gone(Holder(worker=worker, pid=pid, boot=boot, process_start=start))
+    return gone[process]

@@ -227,7 +227,8 @@ class Journal(Protocol):
         ...
 
     def leases(self) -> dict[str, Lease]:
-        """Live leases by run: who is playing what now."""
+        """Live leases by run: who is playing what now. A lease whose process is known to be gone (same
+        machine and boot) is none, although it has not run out."""
         ...
 
     def load(self, run: str) -> Loaded:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from cadenza.errors import ProviderError, UsageError
+from cadenza.errors import CadenzaError, ProviderError, UsageError
 from cadenza.providers.base import ModelProvider
 
 GROUP = "cadenza.providers"
@@ -47,7 +47,15 @@ def make_provider(name: str, options: ProviderOptions | None = None) -> ModelPro
         near = get_close_matches(name, known, n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"there is no provider {name!r}{meant}", hint=f"known: {', '.join(known)}")
-    return factory(options or ProviderOptions())
+    try:
+        return factory(options or ProviderOptions())
+    except CadenzaError:
+        raise
+    except Exception as error:
+        raise ProviderError(
+            f"the provider {name!r} could not be made: {type(error).__name__}: {error}",
+            hint="that is a fault of the package that brings it",
+        ) from error
 
 
 def provider_names() -> list[str]:
@@ -63,7 +71,7 @@ def _from_entry_point(name: str) -> Factory | None:
     for point in entry_points(group=GROUP, name=name):
         try:
             factory: Factory = point.load()
-        except ImportError as error:
+        except (ImportError, AttributeError) as error:
             raise ProviderError(
                 f"the provider {name!r} cannot be loaded: {error}",
                 hint=f"install or repair the package that brings {point.value}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from cadenza.errors import JournalError, LeaseLost
+from cadenza.errors import LeaseLost
 from cadenza.journal.store import Journal
 from cadenza.worker.loop import Worker
 
@@ -23,7 +23,7 @@ class Embedded:
         self._again: set[str] = set()
         self._holding: set[str] = set()
         self._woken: dict[str, asyncio.Event] = {}
-        self._errors: dict[str, JournalError] = {}
+        self._errors: dict[str, Exception] = {}
 
     def play(self, run: str) -> None:
         """Play ``run`` from now on, or look at it once more where it is being played already."""
@@ -58,7 +58,7 @@ class Embedded:
         self.check(run)
 
     def check(self, run: str) -> None:
-        """Raise what stopped ``run`` from being played here (JournalError), where something did."""
+        """Raise what stopped ``run`` from being played here, where something did: a JournalError or a bug."""
         error = self._errors.pop(run, None)
         if error is not None:
             raise error
@@ -72,25 +72,36 @@ class Embedded:
     async def _play(self, run: str) -> None:
         try:
             await self._rounds(run)
-        except JournalError as error:
+        except Exception as error:  # whoever waits for the run is told
             self._errors[run] = error
         finally:
             del self._tasks[run], self._woken[run]
             self._holding.discard(run)
 
     async def _rounds(self, run: str) -> None:
-        while True:
+        another = True
+        while another:
             self._again.discard(run)
             hold = run in self._holding
             with suppress(LeaseLost):
                 await self._worker.play(run, hold=hold)
+            another = await self._another(run, hold)
+
+    async def _another(self, run: str, hold: bool) -> bool:
+        """Whether the run is to be played once more here; while it waits, only its row is looked at."""
+        waited = False
+        while True:
             row = await asyncio.to_thread(self._journal.run, run)
             # Nothing else runs between here and the end of this task, so no wish can be missed.
             if run in self._again or hold != (run in self._holding):
-                continue
+                return True
             if hold or row.wake_at is None:
-                return
-            await self._look_later(run, row.wake_at - self._journal.now())
+                return False
+            due = row.wake_at - self._journal.now()
+            if waited and due <= 0:
+                return True
+            await self._look_later(run, due)
+            waited = True
 
     async def _look_later(self, run: str, due: float) -> None:
         """Wait until the run is due, something was appended for it here, or it is time to look."""

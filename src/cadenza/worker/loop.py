@@ -28,6 +28,9 @@ CLAIM_SECONDS = 0.5
 
 PIECES_KEPT = 64
 
+WHOLE = (JournalFull, JournalReadOnly, JournalBusy)
+"""What is wrong with a journal as a whole, and not with one of its runs."""
+
 OnCommit = Callable[[str, RunState, tuple[AnyEvent, ...]], None]
 
 
@@ -104,7 +107,7 @@ class Worker:
     def _look_at(self, task: asyncio.Task[None], run: str) -> None:
         """What one run's end means for the worker: only a journal that failed as a whole stops it."""
         error = task.exception()
-        if isinstance(error, JournalFull | JournalReadOnly | JournalBusy):
+        if isinstance(error, WHOLE):
             raise error
         if error is not None and not isinstance(error, LeaseLost) and self._on_error is not None:
             self._on_error(run, error)
@@ -140,9 +143,11 @@ class Worker:
         self._writer.close()
 
     async def _play(self, lease: Lease) -> None:
-        await self._play_claimed(lease)
+        await self._play_claimed(lease, quarantine=True)
 
-    async def _play_claimed(self, lease: Lease, *, hold: bool = False) -> RunState:
+    async def _play_claimed(self, lease: Lease, *, hold: bool = False, quarantine: bool = False) -> RunState:
+        """With ``quarantine``, the lease of a run that cannot be played is not given back but runs out, so
+        that the run is not claimed again at once, and becomes poison when that goes on."""
         session = await asyncio.to_thread(self._session, lease)
         self._sessions[lease.run] = session
         if hold:
@@ -150,6 +155,9 @@ class Worker:
         beat = asyncio.create_task(self._keep(lease))
         try:
             await session.play()
+        except Exception as error:
+            session.owned = session.owned and (isinstance(error, WHOLE) or not quarantine)
+            raise
         finally:
             beat.cancel()
             del self._sessions[lease.run]

@@ -10,7 +10,7 @@ import msgspec
 
 from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host, Message, WaitUntil
 from cadenza.core.movements.gating import GATE_TOOL
-from cadenza.core.outcomes import AnyOutcome, Failed, Replied, Returned, Unknown, Usage
+from cadenza.core.outcomes import NO_PROVIDER, AnyOutcome, Failed, Replied, Returned, Unknown, Usage
 from cadenza.core.state import OpenDemand, RunState
 from cadenza.errors import CadenzaError, HostError, JournalError, ProviderError
 from cadenza.host.executor import HostExecutor
@@ -76,7 +76,7 @@ class Meeting:
         """
         demand: AnyDemand = opened.demand
         if isinstance(demand, CallModel):
-            return await self._model(run, opened, demand, texts)
+            return await self._model(run, state, opened, demand, texts)
         if isinstance(demand, Host):
             return await asyncio.to_thread(self._meet_host, run, state, demand, texts)
         if isinstance(demand, CallTool):
@@ -86,10 +86,20 @@ class Meeting:
         assert isinstance(demand, AskPerson)
         raise ValueError("a question to a person is answered through the journal, not by a worker")
 
-    async def _model(self, run: str, opened: OpenDemand, demand: CallModel, texts: Mapping[Hash, str]) -> Met:
+    async def _model(
+        self, run: str, state: RunState, opened: OpenDemand, demand: CallModel, texts: Mapping[Hash, str]
+    ) -> Met:
         try:
-            provider = self._models(demand.provider)
-            request = self._request(opened, demand, texts)
+            meant = state.run.providers.get(demand.provider or "")
+            provider = self._models(meant or demand.provider)
+        except CadenzaError as error:
+            return Met(Failed(code=NO_PROVIDER, message=str(error)))
+        return await self._ask(run, opened, demand, provider, self._request(opened, demand, texts))
+
+    async def _ask(
+        self, run: str, opened: OpenDemand, demand: CallModel, provider: ModelProvider, request: ModelRequest
+    ) -> Met:
+        try:
             async with asyncio.timeout(demand.timeout):
                 reply = await provider.complete(request, lambda text: self._stream(run, opened, text))
         except JournalError:
@@ -100,7 +110,7 @@ class Meeting:
         except ProviderError as error:
             return Met(
                 Failed(
-                    code=error.code,
+                    code=NO_PROVIDER if error.code == "script" else error.code,
                     message=str(error),
                     retriable=error.retriable,
                     retry_after=error.retry_after,
@@ -109,7 +119,10 @@ class Meeting:
         except CadenzaError as error:
             return Met(Failed(code="provider", message=str(error)))
         except Exception as error:
-            message = f"the provider broke: {type(error).__name__}: {error}"
+            message = f"the provider {provider.name!r} broke: {type(error).__name__}: {error}"
+            return Met(Failed(code="internal", message=message))
+        if not isinstance(reply, ModelReply):
+            message = f"the provider {provider.name!r} answered a {type(reply).__name__}, not a ModelReply"
             return Met(Failed(code="internal", message=message))
         return _replied(reply)
 

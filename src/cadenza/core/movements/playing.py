@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from cadenza.core.outcomes import AnyOutcome, Cancelled, Failed, Replied, Returned, Unknown
-from cadenza.core.performance import Performance
+from cadenza.core.performance import Performance, Tell
+from cadenza.core.prompts.notices import cut_short
 from cadenza.core.prompts.single import ReportItem, ReportOrder, SinglePrompt, compose
 from cadenza.core.prompts.templates import reports_mentioned
 from cadenza.core.report_names import ReportWanted
@@ -33,6 +34,8 @@ def play(visit: Visit, *, cycle_count: int | None = None) -> Performance[Played]
     outcome: AnyOutcome = yield visit.call("perform", prompt, purpose=purpose)
     if not isinstance(outcome, Replied):
         return failure(outcome)
+    if outcome.finish == "length":
+        yield Tell("cut_short", cut_short(visit.language, visit.movement.name))
     if visit.movement.reports and visit.folder:
         yield from save_reports(visit, visit.text(outcome.text))
     return Played(output=outcome.text)

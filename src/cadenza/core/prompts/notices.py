@@ -28,6 +28,15 @@ def no_match(language: Language, movement: str, conditions: Sequence[str], outpu
     return f"{head}\nConditions tried:\n{tried or '  (none)'}\nOutput:\n{shown}"
 
 
+def cut_short(language: Language, movement: str) -> str:
+    """The warning about an answer that the model had to break off."""
+    if language == "ja":
+        return (
+            f"movement「{movement}」の回答は長さの上限で途切れています（CADENZA_MAX_TOKENS で変えられます）"
+        )
+    return f'the answer of movement "{movement}" was cut at the length limit (CADENZA_MAX_TOKENS sets it)'
+
+
 def gate_failed(language: Language, gate: str, problem: str) -> str:
     """What an agent is told whose work did not pass a command gate."""
     if language == "ja":
@@ -49,6 +58,8 @@ def status_not_found(movement: str) -> str:
 
 def ends(text: str, language: Language) -> str:
     """``text`` whole, or its first and last :data:`SHOWN` characters with a note of what lies between."""
+    if not text.strip():
+        return "（空の回答）" if language == "ja" else "(an empty answer)"
     if len(text) <= 2 * SHOWN:
         return text
     left = len(text) - 2 * SHOWN

@@ -234,6 +234,6 @@ UPDATE leases SET expires = 0, claims = max(claims - 1, 0) WHERE run = ?1 AND ep
 UPDATE leases SET claims = 0 WHERE run = ? AND claims > 0;
 
 -- live_leases --
-SELECT r.id, l.epoch, l.worker, l.expires, l.claims
+SELECT r.id, l.epoch, l.expires, l.claims, l.worker, l.pid, l.boot, l.process_start
 FROM leases AS l JOIN runs AS r ON r.ref = l.run
 WHERE l.expires > 0 AND l.expires > ?1;

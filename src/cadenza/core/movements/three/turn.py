@@ -7,7 +7,8 @@ import msgspec
 from cadenza.core.demands import CallModel, Message
 from cadenza.core.movements.playing import Prepared, failure, prepare
 from cadenza.core.outcomes import AnyOutcome, Replied
-from cadenza.core.performance import Need, Performance
+from cadenza.core.performance import Need, Performance, Tell
+from cadenza.core.prompts.notices import cut_short
 from cadenza.core.prompts.three import Listed, ThreePrompt, compose_three, system_three
 from cadenza.core.visit import Visit
 from cadenza.ids import Hash
@@ -42,8 +43,9 @@ class Session:
         self.key = f"{who}{provider}{lane}"
 
     def current(self) -> str | None:
-        """The conversation to go on in, where the movement wants one that is there."""
-        if self.visit.movement.session == "refresh":
+        """The conversation to go on in, where the movement wants one that is there. A visit that is played
+        once more begins a new one: what its first try said may have been answered by nobody."""
+        if self.visit.movement.session == "refresh" or self.visit.started.attempt > 1:
             return None
         return self.visit.sessions.get(self.key)
 
@@ -91,6 +93,8 @@ def take_turn(visit: Visit, session: Session) -> Performance[Turn]:
         if not isinstance(outcome, Replied):
             played = failure(outcome)
             return Turn(conversation=conversation, code=played.code, error=played.error)
+        if outcome.finish == "length":
+            yield Tell("cut_short", cut_short(visit.language, visit.movement.name))
         if visit.text(outcome.text).strip():
             return Turn(conversation=conversation, output=outcome.text, blocked=outcome.blocked)
         conversation = None
