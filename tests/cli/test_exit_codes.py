@@ -169,7 +169,7 @@ def test_a_file_that_is_no_journal_is_1(cli: Cli) -> None:
 
 
 def test_a_bug_is_one_line_and_a_traceback_only_when_asked_for(cli: Cli) -> None:
-    words = "import cadenza.cli.looking as l, cadenza.service as s\ns.Service.runs = lambda self, **narrowed: 1 / 0\n"
+    words = "import cadenza.service as s\ns.Service.runs = lambda self, **narrowed: 1 / 0\n"
     cli("run", "two.yaml", "x", "--script", "done.yaml", "-q")
     plugin = cli.folder / "sitecustomize.py"
     plugin.write_text(words, encoding="utf-8")

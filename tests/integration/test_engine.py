@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from cadenza.errors import Conflict, InputRefused, NotFound, ProviderError, Usag
 from cadenza.providers.base import ModelReply, ModelRequest, OnText
 from cadenza.providers.models.script import Script
 from cadenza.providers.models.scripted import ScriptedProvider
+from cadenza.testing.fake_openai import FakeOpenAI, Say
+from cadenza.worker.folders import project_folder, remake_if_gone
 
 PARALLEL = """
 cadenza: 1
@@ -342,3 +346,92 @@ async def test_a_run_that_used_up_its_movements_is_retried_with_as_many_again(tm
         state = engine.service.state(run.id)
     assert (result.status, result.reason) == ("aborted", "rule")
     assert (state.iteration, state.limit) == (4, 4)
+
+
+async def test_a_run_folder_that_was_removed_is_made_again_from_the_journal(tmp_path: Path) -> None:
+    text = TWO.replace(
+        "    instruction: plan {task}\n",
+        "    instruction: plan {task}\n    report: {name: p.md, format: '# P'}\n",
+    )
+    said = {"plan": "```markdown\n# The plan\n```\n[STEP:0]", "build": "[STEP:0]"}
+    async with Engine(tmp_path / "j.sqlite", provider=Behaving(lambda r, t: said[r.movement])) as engine:
+        run = await engine.start(write(tmp_path, text), "t", cwd=tmp_path)
+        await run.result()
+        state = engine.service.state(run.id)
+        assert state.folder is not None
+        folder = tmp_path / state.folder
+        before = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        shutil.rmtree(folder)
+        assert remake_if_gone(engine.journal, run.id, state)
+        assert project_folder(engine.journal, run.id, state)
+        assert not remake_if_gone(engine.journal, run.id, state)
+    assert (folder / "reports" / "p.md").read_text(encoding="utf-8") == "# The plan\n"
+    after = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    assert {**after, "startTime": ""} == {**before, "startTime": ""}
+
+
+async def test_a_provider_that_cannot_be_made_holds_the_run(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("cadenza-script: 1\nentries:\n  - {movement: plan, text: 'which? [STEP:1]'}\n", "utf-8")
+    path = tmp_path / "j.sqlite"
+    async with Engine(path, provider=f"scripted:{script}") as engine:
+        run = await engine.start(write(tmp_path, TWO), "t", cwd=tmp_path)
+        (request,) = (await run.result()).requests
+    script.rename(tmp_path / "gone.yaml")
+    async with Engine(path) as engine:
+        await engine.answer(request.id, "blue")
+        held = await engine.run(run.id).result()
+        assert (held.status, held.reason) == ("held", "provider")
+        assert "script.yaml" in (held.message or "")
+    mended = (
+        "cadenza-script: 1\nentries:\n  - {text: 'which? [STEP:1]'}\n  - {text: '[STEP:0]', times: forever}\n"
+    )
+    script.write_text(mended, "utf-8")
+    async with Engine(path) as engine:
+        again = await engine.resume(run.id)
+        assert (await again.result()).status == "completed"
+
+
+async def test_a_run_goes_on_with_the_server_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "j.sqlite"
+    one, two, three = Say("which? [STEP:1]"), Say("[STEP:0]"), Say("[STEP:0]")
+    with FakeOpenAI(one, two, three) as first, FakeOpenAI() as second:
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monkeypatch.setenv("OPENAI_BASE_URL", first.url)
+        async with Engine(path, provider="openai", model="m") as engine:
+            run = await engine.start(write(tmp_path, TWO), "secret", cwd=tmp_path)
+            (request,) = (await run.result()).requests
+        monkeypatch.setenv("OPENAI_BASE_URL", second.url)
+        async with Engine(path) as engine:
+            await engine.answer(request.id, "blue")
+            result = await engine.run(run.id).result()
+        assert result.status == "completed", result
+        assert second.bodies == []
+        assert len(first.bodies) == 3
+
+
+async def test_a_provider_that_answers_nonsense_fails_its_movement(tmp_path: Path) -> None:
+    class Nonsense(Behaving):
+        async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
+            return "just text"  # type: ignore[return-value]
+
+    async with Engine(":memory:", provider=Nonsense(lambda r, t: "")) as engine:
+        run = await engine.start(write(tmp_path, TWO), "t", cwd=tmp_path)
+        result = await run.result()
+    assert (result.status, result.reason) == ("aborted", "movement_failed")
+    assert "answered a str, not a ModelReply" in (result.message or "")
+
+
+async def test_a_cut_answer_is_told(tmp_path: Path) -> None:
+    class Cut(Behaving):
+        async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
+            return ModelReply(text="[STEP:0]", finish="length")
+
+    async with Engine(":memory:", provider=Cut(lambda r, t: "")) as engine:
+        run = await engine.start(write(tmp_path, TWO), "t", cwd=tmp_path)
+        await run.result()
+        warned = [e.event for e in engine.journal.events(run.id) if isinstance(e.event, ev.Warned)]
+    assert [w.code for w in warned] == ["cut_short", "cut_short"]
+    assert "CADENZA_MAX_TOKENS" in warned[0].message

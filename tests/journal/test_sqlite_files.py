@@ -510,12 +510,12 @@ def test_a_journal_that_was_named_must_be_there_for_those_that_look(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("CADENZA_JOURNAL", raising=False)
-    with pytest.raises(NotFound, match="no journal at .*/typo"), Context(journal=Path("typo")).service():
+    with pytest.raises(NotFound, match=r"no journal at .*/typo"), Context(journal=Path("typo")).service():
         pass
     with Context().service() as service:
         assert service.runs() == []
     monkeypatch.setenv("CADENZA_JOURNAL", "mistyped")
-    with pytest.raises(NotFound, match="no journal at .*/mistyped"), Context().service():
+    with pytest.raises(NotFound, match=r"no journal at .*/mistyped"), Context().service():
         pass
     assert os.listdir(tmp_path) == []
 

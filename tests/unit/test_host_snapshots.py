@@ -182,7 +182,7 @@ def test_a_snapshot_is_not_written_through_a_link_that_leads_out(cwd, folder, wh
 
 def test_a_removed_folder_is_said_to_be_missing(cwd, folder):
     folder.rename(cwd / "aside")
-    with pytest.raises(HostError, match="put it back, then cadenza resume r1") as caught:
+    with pytest.raises(HostError, match="makes it again from the journal; then cadenza resume r1") as caught:
         ready(cwd, knowledge=["k1"])
     assert caught.value.code == "not_found"
     assert str(folder) in caught.value.message

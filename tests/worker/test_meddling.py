@@ -1,4 +1,4 @@
-"""Interrupts, resumes, answers and a cancel at moments that a seed decides: nothing hangs, nothing is lost."""
+"""Interrupts, resumes, answers and a cancel at moments that a seed decides: nothing hangs or is lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from cadenza.core import events as ev
 from cadenza.core.demands import CallTool
-from cadenza.core.outcomes import AnyOutcome, Returned, Unknown
+from cadenza.core.outcomes import AnyOutcome, Returned
 from cadenza.errors import Conflict
 from cadenza.journal.memory import MemoryJournal
 from tests.crash.kinds import fan
@@ -73,7 +73,8 @@ async def test_whatever_people_do_a_run_comes_to_its_end(seed: int, tmp_path: Pa
                 await engine.answer(result.requests[0].id, "yes")
             result = await run.result()
         await engine.close()
-    assert result.status == ("cancelled" if seed % 5 == 0 else "completed")
+    ends = {"completed", "cancelled"} if seed % 5 == 0 else {"completed"}  # it may have been just too late
+    assert result.status in ends
     assert journal.leases() == {}
     assert journal.verify() == []
     _nothing_is_lost(journal, run.id, tool)
@@ -92,7 +93,4 @@ def _nothing_is_lost(journal: MemoryJournal, run: str, tool: Slow) -> None:
     assert started <= found.keys()
     assert all(tool.begun[demand] <= 1 for demand in writes)
     for demand in writes & found.keys():
-        if tool.done[demand] and not isinstance(found[demand], Returned):
-            assert isinstance(found[demand], Unknown)
-        if isinstance(found[demand], Returned):
-            assert tool.done[demand] == 1
+        assert isinstance(found[demand], Returned) == (tool.done[demand] == 1)

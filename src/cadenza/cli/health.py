@@ -13,7 +13,7 @@ from cadenza.cli.context import Context, as_data
 from cadenza.cli.words import plural, size
 from cadenza.journal.migrations import versions
 from cadenza.providers.registry import provider_names
-from cadenza.worker.folders import project_folder
+from cadenza.worker.folders import project_folder, remake_if_gone
 
 _NEEDS = {"openai": "openai"}
 
@@ -84,11 +84,14 @@ def verified(context: Context, problems: list[dict[str, Any]]) -> list[str]:
 
 
 def rebuild(context: Context) -> dict[str, int]:
-    """Write the rows anew, and the run folders that are there; how many of each."""
+    """Write the rows anew, and the run folders; one that is gone is made again. How many of each."""
     with context.service() as service:
         runs = service.journal.rebuild()
         ids = [row.id for row in service.runs()]
-        folders = sum(project_folder(service.journal, id, service.state(id)) for id in ids)
+        states = {id: service.state(id) for id in ids}
+        for id, state in states.items():
+            remake_if_gone(service.journal, id, state)
+        folders = sum(project_folder(service.journal, id, state) for id, state in states.items())
     return {"runs": runs, "folders": folders}
 
 

@@ -7,7 +7,7 @@ import typer
 
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.output import out
-from cadenza.errors import CadenzaError, UsageError
+from cadenza.errors import CadenzaError, NotFound, UsageError
 from cadenza.piece.vocabulary import Dialect, Language, Phases
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def lint(
         return
     if not paths:
         raise UsageError("lint was given no piece", hint="name files or pieces, or ask for --schema native")
-    checked = [_checked(path) for path in paths]
+    checked = [_checked(path, alone=len(paths) == 1) for path in paths]
     errors = any(entry["errors"] for entry in checked)
     if json:
         out.json([{key: entry[key] for key in ("path", "dialect", "problems")} for entry in checked])
@@ -47,21 +47,33 @@ def lint(
         raise typer.Exit(1)
 
 
-def _checked(path: str) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _checked(path: str, *, alone: bool) -> dict[str, Any]:
+    """What lint says of one piece. One of several that is not there is a problem; the others are checked."""
     from cadenza.piece.find import find_piece
-    from cadenza.piece.lint import dialect_of, has_errors
+    from cadenza.piece.lint import dialect_of, not_there
     from cadenza.piece.lint import lint as lint_one
 
-    found = find_piece(path, cwd=Path.cwd())
+    try:
+        found = find_piece(path, cwd=Path.cwd())
+    except NotFound as error:
+        if alone:
+            raise
+        return _entry(path, None, [not_there(path, error)])
     if found.origin != "path":
         path = _nearby(found.path)
     problems = lint_one(path)
     try:
-        dialect = str(dialect_of(found.path))
+        dialect: str | None = str(dialect_of(found.path))
     except CadenzaError:  # it cannot even be parsed; lint has said so
         dialect = None
+    return _entry(path, dialect, problems)
+
+
+def _entry(path: str, dialect: str | None, problems: "list[Problem]") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from cadenza.piece.lint import has_errors
+
     return {
         "path": path,
         "dialect": dialect,

@@ -142,6 +142,19 @@ def write_log(cwd: str, folder: str, run: str, lines: Iterable[str]) -> None:
         files.write(target, data, scratch=path)
 
 
+def remake_folder(cwd: str, folder: str, run: str, *, task_text: str, piece: str, at: float) -> None:
+    """Make a run's folder again at its old place, where somebody has removed it; empty but for ``meta.json``.
+
+    Raises:
+        HostError: it cannot be made there, or the place is taken by something else.
+    """
+    path = inside(working_folder(cwd, run=run), folder, "make the run's folder", run=run)
+    with explained("make the run's folder", path, run=run):
+        for sub in SUBFOLDERS:
+            files.make_folder(path / sub)
+    write_meta(cwd, folder, run=run, task=task_text, piece=piece, startTime=at, runSlug=path.name)
+
+
 def append_log(cwd: str, folder: str, run: str, lines: Iterable[str]) -> None:
     """Add ``lines`` to ``logs/<run>.jsonl``. A line that a crash cut short is seen by :func:`last_log_line`.
 

@@ -58,7 +58,13 @@ def run_folder(cwd: str, folder: str, *, run: str = ANY_RUN) -> Path:
         HostError: ``escapes`` when it is not inside ``cwd``, ``not_found`` when it is not there.
     """
     path = inside(working_folder(cwd, run=run), folder, "use the run's folder", run=run)
-    return _existing(path, "use the run's folder", run)
+    try:
+        return _existing(path, "use the run's folder", run)
+    except HostError as error:
+        if error.code != "not_found":
+            raise
+        hint = f"cadenza doctor --rebuild makes it again from the journal; then cadenza resume {run}"
+        raise HostError(error.message, code=error.code, hint=hint) from error
 
 
 def inside(base: Path, name: str, action: str, *, run: str = ANY_RUN) -> Path:

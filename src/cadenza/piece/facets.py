@@ -25,7 +25,8 @@ from cadenza.piece.source import Node, read_text
 from cadenza.piece.vocabulary import FacetKind
 
 _BARE_NAME = re.compile(r"\w[\w.-]*")
-_ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_ONE_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
+"""What is taken for a name. A word with a full stop behind it is a sentence."""
 _LONGEST_PATH = 1024
 _LONGEST_GUESS = 100
 _MOST_NAMES = 200
@@ -181,7 +182,7 @@ class FacetResolver:
         if not _ONE_WORD.fullmatch(name):
             return Resolved(name, name, "inline")
         near = self._nearest(kind, name)
-        fix = f"did you mean {near}?" if near else f"write {kind}/{name}.md into a facets folder"
+        fix = f"did you mean {near}?" if near else _how_to_say(kind, name)
         return self._literal(node, name, f"no {FACET_WORDS[kind]} has this name", fix)
 
     def _literal(self, node: Node, text: str, message: str, fix: str) -> Resolved | None:
@@ -202,6 +203,13 @@ class FacetResolver:
     def _nearest(self, kind: FacetKind, name: str) -> str | None:
         known: Iterable[str] = self.sections.get(kind, {})
         return nearest(name, [*known, *(item for shelf in self.shelves for item in shelf.names(kind))])
+
+
+def _how_to_say(kind: FacetKind, word: str) -> str:
+    return (
+        f"write {kind}/{word}.md into a facets folder, or, where the word is the text itself, end it with a "
+        "full stop, write more than one word, or a block (|)"
+    )
 
 
 def _looks_like_path(reference: str) -> bool:

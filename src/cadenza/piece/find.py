@@ -170,7 +170,7 @@ def read_found(
     Raises:
         NotFound, PieceError: the file itself cannot be read or parsed. Mistakes in the piece are collected.
     """
-    source = read_source(found.path, shown=shown)
+    source = read_source(found.path, shown=shown, go_on=True)
     shelves = facet_shelves(found.path, cwd, found.language or language)
     return read_dialect(source, shelves, found.language)
 
@@ -191,10 +191,12 @@ def _listed(folders: list[PieceFolder], seen: set[str]) -> Iterator[PieceInfo]:
 
 def _info(path: Path, origin: Origin) -> PieceInfo:
     try:
-        source = read_source(path)
+        source = read_source(path, go_on=True)
     except CadenzaError as error:
         return PieceInfo(path.stem, None, str(path), origin, None, error.message)
-    return PieceInfo(path.stem, _description(source), str(path), origin, dialect_of_node(source.root))
+    problem = "\n".join(map(str, source.problems)) or None
+    dialect = dialect_of_node(source.root)
+    return PieceInfo(path.stem, _description(source), str(path), origin, dialect, problem)
 
 
 def _description(source: Source) -> str | None:

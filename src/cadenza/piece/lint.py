@@ -2,7 +2,9 @@
 
 Lint looks at what loading looks at, and at more, all of it warnings: movements that nothing leads to,
 cycles that nothing ends or watches, monitors in each other's way, things written twice, data that is not
-there. Our own format is read strictly; in TAKT's an unknown key is a warning, because TAKT ignores it.
+there, placeholders and conditions that look mistyped (:mod:`.dialects.wording`), words that nobody is
+ever given. A key that is given twice is an error, and the rest of the file is looked at with its first
+value. Our own format is read strictly; in TAKT's an unknown key is a warning, because TAKT ignores it.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from cadenza.errors import NotFound
 from cadenza.piece.dialects import Reading, dialect_of_node
 from cadenza.piece.dialects.checks import Draft
 from cadenza.piece.dialects.fields import Fields
 from cadenza.piece.dialects.movements import PlacedMovement
 from cadenza.piece.dialects.ways import endless, overlapping, unreachable, unwatched
+from cadenza.piece.dialects.wording import look_at_conditions, look_at_placeholders
 from cadenza.piece.find import find_piece, read_found
 from cadenza.piece.problems import Problem, Problems, Refused, in_order
 from cadenza.piece.source import read_source
@@ -45,9 +49,14 @@ def _look_closer(reading: Reading) -> None:
     draft, problems = reading.draft, reading.problems
     _look_at_ways(draft, problems)
     _look_at_monitors(draft, problems)
+    shared = {file.node for file in reading.files if file.kind is not None}
+    look_at_placeholders(draft, reading.texts, shared, problems)
+    look_at_conditions(draft, problems)
     names = {placed.movement.name: placed.fields.at("name").line for placed in reversed(draft.movements)}
     for placed in draft.movements:
         _look_for_twins(placed, names, problems)
+        if placed.movement.kind == "parallel":
+            _look_at_parent(placed, problems)
         if placed.movement.kind == "arpeggio":
             _look_at_arpeggio(placed, problems)
 
@@ -91,6 +100,14 @@ def _look_for_twins(placed: PlacedMovement, names: dict[str, int], problems: Pro
             problems.warning(at, what, name, "give the sub-movement another name")
 
 
+def _look_at_parent(placed: PlacedMovement, problems: Problems) -> None:
+    """The parent of sub-movements asks nobody: what it would be asked with is never used."""
+    for key, node in placed.fields:
+        if key in ("instruction", "instruction_template", "persona") and node.value is not None:
+            what = f"a parallel movement is asked nothing itself: its {key} is never used"
+            problems.warning(key, what, None, "move it into the sub-movements, or remove it")
+
+
 def _look_at_arpeggio(placed: PlacedMovement, problems: Problems) -> None:
     if placed.reports:
         what = "an arpeggio writes no reports"
@@ -104,6 +121,11 @@ def _look_at_arpeggio(placed: PlacedMovement, problems: Problems) -> None:
         problems.warning(place, "there is no such table yet", place.text, fix)
 
 
+def not_there(path: str, error: NotFound) -> Problem:
+    """A file or piece that was to be looked at with others, and is not there, as a problem of its own."""
+    return Problem(path, 1, 1, "error", error.message.removeprefix(f"{path}: "), None, error.hint)
+
+
 def dialect_of(path: str | Path) -> Dialect:
     """The format that a piece file is of: ``native`` (top-level ``cadenza:``) or ``takt``.
 
@@ -111,7 +133,7 @@ def dialect_of(path: str | Path) -> Dialect:
         NotFound: there is no such file.
         PieceError: it cannot be read or parsed.
     """
-    return dialect_of_node(read_source(path).root)
+    return dialect_of_node(read_source(path, go_on=True).root)
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
@@ -119,4 +141,4 @@ def has_errors(problems: Iterable[Problem]) -> bool:
     return any(problem.severity == "error" for problem in problems)
 
 
-__all__ = ["Problem", "dialect_of", "has_errors", "lint"]
+__all__ = ["Problem", "dialect_of", "has_errors", "lint", "not_there"]

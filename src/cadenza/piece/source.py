@@ -1,7 +1,8 @@
 """A YAML file as plain values that remember where they stand.
 
 The resolver follows YAML 1.2: only ``true`` and ``false`` are booleans, so ``on``, ``off``, ``yes`` and
-``no`` stay words, and nothing becomes a date. A key given twice is an error. Aliases and merge keys are
+``no`` stay words, and nothing becomes a date. A key given twice is an error, and the first value is kept for
+those who want to look further. Aliases and merge keys are
 allowed; an alias points at the value it names and is never copied, and a file that would hold more
 than :data:`MAX_VALUES` values is refused. JSON is read as the YAML that it is.
 """
@@ -93,16 +94,25 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read: its name as the person gave it, where it is, its text, and its value."""
+    """A file that was read: its name as the person gave it, where it is, its text, and its value.
+
+    ``problems`` are errors that leave a value to go on with: see :func:`read_source`.
+    """
 
     shown: str
     path: Path
     text: str
     root: Node
+    problems: tuple[Problem, ...] = ()
 
 
-def read_source(path: str | Path, *, shown: str | None = None, limit: int = MAX_BYTES) -> Source:
+def read_source(
+    path: str | Path, *, shown: str | None = None, limit: int = MAX_BYTES, go_on: bool = False
+) -> Source:
     """Read and parse one YAML file; problems call it ``shown``, or by its path.
+
+    With ``go_on``, keys given twice and merges of what is no mapping are kept in ``problems`` and not
+    raised: the first value of each key counts, and whoever reads on sees the rest of the file's mistakes.
 
     Raises:
         NotFound: there is no such file.
@@ -110,7 +120,10 @@ def read_source(path: str | Path, *, shown: str | None = None, limit: int = MAX_
     """
     shown = shown or str(path)
     text = read_text(path, shown=shown, limit=limit)
-    return Source(shown, Path(path), text, parse(text, file=shown))
+    root, problems = _parse(text, file=shown)
+    if problems and not go_on:
+        raise refused(problems)
+    return Source(shown, Path(path), text, root, tuple(problems))
 
 
 def read_text(path: str | Path, *, shown: str | None = None, limit: int = MAX_BYTES) -> str:
@@ -167,6 +180,14 @@ def parse(text: str, *, file: str) -> Node:
     Raises:
         PieceError: see the module; every duplicate key is reported, other errors end the parse.
     """
+    root, problems = _parse(text, file=file)
+    if problems:
+        raise refused(problems)
+    return root
+
+
+def _parse(text: str, *, file: str) -> tuple[Node, list[Problem]]:
+    """The document, and the errors that left a value to go on with."""
     builder = _Builder(file)
     try:
         root = builder.document(yaml.parse(text, Loader=_LOADER))
@@ -174,16 +195,15 @@ def parse(text: str, *, file: str) -> Node:
         mark = error.problem_mark or error.context_mark
         at = _At(mark.line + 1, mark.column + 1) if mark else _At()
         what = " ".join(part for part in (error.context, error.problem) if part)
-        raise _bad(
-            file, f"this is not valid YAML: {what}", at, fix="check indentation and quotes there"
-        ) from None
+        fix = "check indentation and quotes there"
+        if (tab := _tab_near(text, at)) is not None:
+            at, what, fix = tab, "a tab stands where only spaces may", "replace it with spaces"
+        raise _bad(file, f"this is not valid YAML: {what}", at, fix=fix) from None
     except yaml.reader.ReaderError as error:
         at = _At.end_of(text[: error.position])
         value = f"U+{error.character:04X}" if isinstance(error.character, int) else None
         raise _bad(file, "there is a control character", at, value, "remove it") from None
-    if builder.problems.found:
-        raise refused(builder.problems.errors)
-    return root
+    return root, builder.problems.errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +214,16 @@ class _At:
     @classmethod
     def end_of(cls, text: str) -> _At:
         return cls(text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1)
+
+
+def _tab_near(text: str, at: _At) -> _At | None:
+    """The tab that a line which cannot be parsed begins with, or that stands where the parser stopped."""
+    lines = text.split("\n")
+    line = lines[at.line - 1] if at.line <= len(lines) else ""
+    column = line.find("\t", 0, len(line) - len(line.lstrip()))
+    if column < 0 and line[at.column - 1 : at.column] == "\t":
+        column = at.column - 1
+    return _At(at.line, column + 1) if column >= 0 else None
 
 
 def _bad(

@@ -25,6 +25,20 @@ SENTINELS = frozenset(
 )
 """Values of ``next`` that are no movement. No movement may bear such a name."""
 
+VARIABLES = frozenset(
+    {
+        "task",
+        "previous_response",
+        "iteration",
+        "max_movements",
+        "movement_iteration",
+        "report_dir",
+        "cycle_count",
+        "user_inputs",
+    }
+)
+"""Every ``{variable}`` of an instruction, ``{report:FILE}`` aside."""
+
 Dialect = Literal["takt", "native"]
 Phases = Literal["single", "three"]
 Control = Literal["tags", "tools"]

@@ -15,7 +15,8 @@ from cadenza.clock import iso
 from cadenza.core.events import Recorded
 from cadenza.core.state import RunState
 from cadenza.errors import HostError
-from cadenza.host.folder import append_log, last_log_line, write_log, write_meta
+from cadenza.host.folder import append_log, last_log_line, remake_folder, write_log, write_meta
+from cadenza.host.reports import save_reports
 from cadenza.journal.store import Journal
 
 
@@ -39,6 +40,25 @@ def project_folder(journal: Journal, run: str, state: RunState) -> bool:
         write_meta(state.run.cwd, state.folder, status=status, iterations=iterations, **ended)
         return True
     return False
+
+
+def remake_if_gone(journal: Journal, run: str, state: RunState) -> bool:
+    """Make a folder that somebody has removed again, with its reports, from the journal; whether it was gone.
+
+    Raises:
+        HostError: it cannot be made there.
+        JournalError: the texts could not be read.
+    """
+    folder, cwd = state.folder, state.run.cwd
+    if folder is None or not Path(cwd).is_dir() or (Path(cwd) / folder / "meta.json").is_file():
+        return False
+    row = journal.run(run)
+    texts = journal.texts([state.run.task, *state.reports.values()])
+    task = texts[state.run.task]
+    remake_folder(cwd, folder, run, task_text=task, piece=state.run.name, at=row.created_at)
+    reports = {name: texts[hash] for name, hash in state.reports.items()}
+    save_reports(cwd, folder, reports, row.updated_at, run=run)
+    return True
 
 
 def logged(cwd: str, folder: str, run: str) -> int:

@@ -217,5 +217,6 @@ def _which(name: str, known: Sequence[str]) -> str:
     near = nearest(name, known)
     if near:
         return f"did you mean {near}?"
+    known = list(dict.fromkeys(known))
     some = [*known[:_MOST_NAMED], *(["…"] if len(known) > _MOST_NAMED else [])]
     return f"known are {', '.join(some) or 'none'}"

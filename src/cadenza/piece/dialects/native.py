@@ -68,7 +68,10 @@ def check_version(root: Node, problems: Problems) -> None:
     """Complain about a file that was written for another version of the format."""
     assert isinstance(root.value, dict)
     node = next(node for key, node in root.value.items() if key == "cadenza")
-    if node.value != VERSION or isinstance(node.value, bool):
+    if isinstance(node.value, str) and node.value.strip() == str(VERSION):
+        what = f"the version must be the number {VERSION}, not text"
+        problems.error(node, what, node.value, f"write cadenza: {VERSION}, without quotes")
+    elif node.value != VERSION or isinstance(node.value, bool):
         what = "this version of the piece format is not known"
         problems.error(
             node, what, node.text or node.kind, f"write cadenza: {VERSION}, or use a later Cadenza"

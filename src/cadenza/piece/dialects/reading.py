@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from cadenza.ids import Hash
 from cadenza.piece.dialects.checks import Draft, check
 from cadenza.piece.dialects.fields import Fields, mapping_of
 from cadenza.piece.dialects.grammar import Grammar
@@ -21,13 +23,14 @@ CONTROLS = ("tags", "tools")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One file, read: its piece (where it has one), the draft that lint looks at, the problems, and the
-    files that it draws on."""
+    """One file, read: its piece (where it has one), the draft that lint looks at, the problems, the files
+    that it draws on, and its texts by hash."""
 
     loaded: LoadedPiece | None
     draft: Draft | None
     problems: Problems
     files: tuple[UsedFile, ...] = ()
+    texts: Mapping[Hash, str] = field(default_factory=dict)
 
 
 def read_piece(
@@ -38,7 +41,7 @@ def read_piece(
     ``shelves`` are the facet folders in the order in which they are asked; ``language`` is the piece's
     when the file does not say.
     """
-    problems = Problems(source.shown)
+    problems = Problems(source.shown, list(source.problems))
     fields = mapping_of(source.root, problems, "a piece")
     if fields is None:
         return Reading(None, None, problems)
@@ -54,10 +57,10 @@ def read_piece(
     check(draft, problems)
     piece = _piece(fields, grammar, draft, language)
     if problems.errors:
-        return Reading(None, draft, problems, tuple(facets.used))
+        return Reading(None, draft, problems, tuple(facets.used), facets.texts)
     warnings = tuple(str(problem) for problem in problems.warnings)
     loaded = LoadedPiece(piece=piece, texts=facets.texts, path=str(source.path), warnings=warnings)
-    return Reading(loaded, draft, problems, tuple(facets.used))
+    return Reading(loaded, draft, problems, tuple(facets.used), facets.texts)
 
 
 def _read_sections(fields: Fields, grammar: Grammar, facets: FacetResolver) -> None:
