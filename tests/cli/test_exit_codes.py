@@ -26,11 +26,15 @@ def test_aborted_is_3_and_retry_is_named(cli: Cli) -> None:
     assert f"cadenza retry {run}" in done.stdout
 
 
-def test_a_script_that_runs_dry_aborts_with_the_place(cli: Cli) -> None:
-    script = cli.write("dry.yaml", 'cadenza-script: 1\nentries:\n  - {movement: first, text: "[STEP:0]"}\n')
+def test_a_script_that_runs_dry_holds_the_run_until_an_entry_is_added(cli: Cli) -> None:
+    words = 'cadenza-script: 1\nentries:\n  - {movement: first, text: "[STEP:0]"}\n'
+    script = cli.write("dry.yaml", words)
     done = cli("run", "two.yaml", "a task", "--script", script)
-    assert done.returncode == 3
+    assert done.returncode == 4
+    assert "held (provider): " in done.stdout
     assert "no entry of this script matches a call of movement" in done.stdout
+    script.write_text(words + '  - {movement: second, text: "[STEP:0]"}\n')
+    assert cli("resume", "last").returncode == 0
 
 
 def test_parked_is_4_with_the_command_that_answers_and_the_answer_plays_on(cli: Cli) -> None:
@@ -121,10 +125,18 @@ def test_a_completed_run_needs_from_to_be_retried(cli: Cli) -> None:
 def test_usage_and_not_found_are_2_with_one_clear_message(
     cli: Cli, words: tuple[str, ...], message: str
 ) -> None:
-    done = cli(*words)
+    done = cli(*words, env={"CADENZA_JOURNAL": "", "XDG_DATA_HOME": ""})
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["runs", "inbox", "show last", "resume last", "answer q1 x"])
+def test_a_journal_that_was_named_and_is_not_there_is_2(cli: Cli, command: str) -> None:
+    done = cli(*command.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"there is no journal at {cli.journal}" in done.stderr
+    assert not cli.journal.exists()
 
 
 def test_a_piece_with_mistakes_is_1_with_every_place(cli: Cli) -> None:

@@ -258,3 +258,17 @@ def _run(command: list[Any], environment: dict[str, str]) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_a_piece_with_a_key_twice_is_listed_with_its_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = tmp_path / ".cadenza" / "pieces"
+    folder.mkdir(parents=True)
+    (folder / "twice.yaml").write_text(
+        "cadenza: 1\nname: p\nname: q\ndescription: what for\n", encoding="utf-8"
+    )
+    (info,) = [piece for piece in list_pieces(tmp_path) if piece.name == "twice"]
+    assert (info.dialect, info.description) == ("native", "what for")
+    assert "given already on line 2" in (info.problem or "")

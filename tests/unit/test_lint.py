@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cadenza.core.prompts import templates
 from cadenza.errors import NotFound
-from cadenza.piece.lint import Problem, dialect_of, has_errors, lint
-from cadenza.piece.vocabulary import Language
+from cadenza.piece.lint import Problem, dialect_of, has_errors, lint, not_there
+from cadenza.piece.vocabulary import VARIABLES, Language
 
 Write = Callable[[str], str]
 
@@ -207,7 +208,11 @@ movements:
 @pytest.mark.parametrize(
     ("text", "severity", "words"),
     [
-        ("name: p\nname: q\nmovements: []\n", "error", "this key was given already on line 1"),
+        (
+            "name: p\nname: q\n" + piece({"a": ["COMPLETE"]})[8:],
+            "error",
+            "this key was given already on line 1",
+        ),
         (piece({"on": ["off"], "off": ["COMPLETE"]}), None, ""),
         (piece({"yes": ["no"], "no": ["COMPLETE"]}), None, ""),
         (piece({"a": ["COMPLETE"]}) + "\n  edit: on", "error", "edit must be true or false, not text"),
@@ -236,3 +241,209 @@ def test_the_key_cadenza_says_whose_format_it_is(write: Write, text: str, dialec
 @pytest.mark.parametrize("name", ["hello", "plan-build-review", "research"])
 def test_our_own_pieces_are_clean(write: Write, name: str, language: Language) -> None:
     assert lint(name, language=language) == []
+
+
+# -- words that look mistyped -----------------------------------------------------------------------------
+
+
+def one(instruction: str = "Do it all", condition: str = "done", rest: str = "") -> str:
+    """A piece with one movement."""
+    return (
+        f"cadenza: 1\nname: p\nmovements:\n  - name: a\n    instruction: {instruction}\n{rest}"
+        f"    rules:\n      - condition: {condition}\n        next: COMPLETE\n"
+    )
+
+
+def test_the_variables_are_those_that_are_replaced() -> None:
+    assert VARIABLES == templates.VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{tsak}", "task"),
+        ("{Task}", "task"),
+        ("{ task }", "task"),
+        ("{previousResponse}", "previous_response"),
+        ("{previous-response}", "previous_response"),
+        ("{user_input}", "user_inputs"),
+        ("{max_steps}", "max_movements"),
+        ("{step_iteration}", "movement_iteration"),
+    ],
+)
+def test_a_placeholder_that_is_almost_a_variable_is_pointed_out(
+    write: Write, written: str, meant: str
+) -> None:
+    (problem,) = lint(write(one(f"'Do {written}, then {written} and {{task}}'")))
+    assert (problem.severity, problem.line, problem.value) == ("warning", 5, written)
+    assert problem.fix == f"did you mean {{{meant}}}?"
+
+
+@pytest.mark.parametrize(
+    "words", ["{task} {{iteration}} {report_dir}", "{title} {version} {name} {x}", '{"task": 1} {}', "{0}"]
+)
+def test_other_braces_are_left_alone(write: Write, words: str) -> None:
+    assert lint(write(one(f"|\n      Do {words}"))) == []
+
+
+def test_every_text_with_variables_is_looked_at(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "how.md").write_text("Judge {tsk} now", encoding="utf-8")
+    text = """name: p
+instructions: {how: how.md}
+movements:
+  - name: a
+    parallel:
+      - {name: x, instruction: "Do {tsk} now", rules: [{condition: ok}]}
+      - {name: y, instruction_template: how, rules: [{condition: ok}]}
+    rules: [{condition: 'all("ok")', next: b}]
+  - name: b
+    instruction: Do it now
+    report: {name: b.md, order: "See {tsk} now", format: "# About {tsk}"}
+    rules: [{condition: again, next: a}, {condition: over, next: COMPLETE}]
+loop_monitors:
+  - cycle: [a, b]
+    judge: {instruction: how, rules: [{condition: fine, next: a}]}
+"""
+    problems = lint(write(text))
+    assert [(problem.line, problem.value) for problem in problems] == [
+        (line, "{tsk}") for line in (6, 7, 11, 15)
+    ]
+
+
+def test_a_report_that_nobody_writes_is_pointed_out(write: Write, tmp_path: Path) -> None:
+    plan = "    report: {name: plan.md}\n"
+    assert lint(write(one("'See {report: plan.md } and {report:./Plan.md}'", rest=plan))) == []
+    (problem,) = lint(write(one("'See {report:plna.md}'", rest=plan)))
+    assert (problem.severity, problem.value, problem.fix) == (
+        "warning",
+        "{report:plna.md}",
+        "did you mean plan.md?",
+    )
+    (problem,) = lint(write(one("'See {report:spec.txt}'", rest=plan)))
+    assert problem.fix == "reports are plan.md"
+    (problem,) = lint(write(one("'See {report:spec.txt}'")))
+    assert problem.fix == "the piece writes no reports"
+
+
+def test_a_report_that_a_person_may_bring_is_not(write: Write) -> None:
+    """A run that asks a person on its way can be given the file; a slip is one all the same."""
+    asks = "    report: {name: plan.md}\n"
+    text = one("'See {report:spec.txt}'", rest=asks) + "        requires_user_input: true\n"
+    assert lint(write(text)) == []
+    (problem,) = lint(write(text.replace("spec.txt", "plna.md")))
+    assert problem.value == "{report:plna.md}"
+
+
+def test_a_text_that_many_pieces_use_may_name_reports_of_the_others(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / ".cadenza" / "facets" / "instructions"
+    folder.mkdir(parents=True)
+    (folder / "arbitrate.md").write_text("See {report:other.md} of {tsak}", encoding="utf-8")
+    assert [problem.value for problem in lint(write(one("arbitrate")))] == ["{tsak}"]
+    named = one("./.cadenza/facets/instructions/arbitrate.md")
+    assert len(lint(write(named))) == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "call"),
+    [
+        ('all("fine"', "all"),
+        ('ai("bad"', "ai"),
+        ('All("x")', "all"),
+        ('ANY("x")', "any"),
+        ("ai('x')", "ai"),
+        ("ai(x)", "ai"),
+        ('ai ("x")', "ai"),
+        ('al("x")', "all"),
+        ('anny("x")', "any"),
+        ('any "x"', "any"),
+        ("all(“x”)", "all"),
+        ('all["x"]', "all"),
+    ],
+)
+def test_a_condition_that_was_meant_to_be_a_call_is_pointed_out(
+    write: Write, condition: str, call: str
+) -> None:
+    quoted = condition.replace("'", "''")
+    (problem,) = lint(write(one(condition=f"'{quoted}'")))
+    assert (problem.severity, problem.value) == ("warning", condition)
+    assert f"begins like {call}()" in problem.message
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["all good", "any issue is left", 'see "x"', 'All (reviewers) agree on "x"', "AI slop found", 'ai("x")',
+     'done ("x")', "anything", "ai"],
+)  # fmt: skip
+def test_a_label_in_plain_words_is_left_alone(write: Write, condition: str) -> None:
+    assert lint(write(one(condition=f"'{condition}'"))) == []
+
+
+@pytest.mark.parametrize(
+    "condition", ['all("ok", ok)', 'all("ok" && "ok")', 'all("ok") and any("ok")', 'any("ok" or "ok")']
+)
+def test_what_an_aggregate_does_not_read_is_pointed_out(write: Write, condition: str) -> None:
+    text = f"""name: p
+movements:
+  - name: a
+    parallel: [{{name: x, instruction: Do it, rules: [{{condition: ok}}]}},
+      {{name: y, instruction: Do it, rules: [{{condition: ok}}]}}]
+    rules: [{{condition: '{condition}', next: COMPLETE}}]
+"""
+    (problem,) = lint(write(text))
+    assert (problem.severity, problem.value) == ("warning", condition)
+    assert "only what stands in quotes counts" in problem.message
+    assert lint(write(text.replace(condition, 'all("ok", "ok")'))) == []
+
+
+@pytest.mark.parametrize("key", ["instruction", "instruction_template", "persona"])
+def test_what_a_parallel_parent_is_never_asked_is_pointed_out(write: Write, key: str) -> None:
+    text = f"""name: p
+movements:
+  - name: a
+    {key}: Do all of it
+    parallel: [{{name: x, instruction: Do it, persona: A reader, rules: [{{condition: ok}}]}}]
+    rules: [{{condition: 'all("ok")', next: COMPLETE}}]
+"""
+    (problem,) = lint(write(text))
+    assert (problem.severity, problem.line) == ("warning", 4)
+    assert f"its {key} is never used" in problem.message
+
+
+# -- one mistake does not hide the others -----------------------------------------------------------------
+
+
+def test_a_key_given_twice_does_not_hide_the_rest(write: Write) -> None:
+    text = one("'Do {tsak}'").replace("    rules:", "    name: b\n    edti: true\n    rules:")
+    problems = lint(write(text.replace("name: p\n", "name: p\nname: q\n")))
+    assert [(problem.line, problem.severity, problem.value) for problem in problems] == [
+        (3, "error", "name"),
+        (6, "warning", "{tsak}"),
+        (7, "error", "name"),
+        (8, "error", "edti"),
+    ]
+    assert dialect_of("p.yaml") == "native"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("name: p\nmovements:\n  - name: a\n\tedit: true\n", (4, 1)),
+        ("name: p\nmovements:\n  \t- name: a\n", (3, 3)),
+        ("name: p\nx:\n  - \t- y\n", None),
+        ("name: p\nmovements:\n  - name: a\n    instruction: |\n      x\n\t  y\n", (6, 1)),
+    ],
+)
+def test_a_tab_is_called_a_tab(write: Write, text: str, place: tuple[int, int] | None) -> None:
+    problems = [problem for problem in lint(write(text)) if "YAML" in problem.message]
+    for problem in problems:
+        assert "a tab stands where only spaces may" in problem.message
+        assert place is None or (problem.line, problem.column) == place
+    assert problems or place is None
+
+
+def test_one_of_several_that_is_not_there_is_a_problem(write: Write) -> None:
+    with pytest.raises(NotFound) as caught:
+        lint("gone.yaml")
+    problem = not_there("gone.yaml", caught.value)
+    assert str(problem).startswith("gone.yaml:1:1: there is no such piece file; check the path")
+    assert has_errors([problem])

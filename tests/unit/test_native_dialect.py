@@ -156,3 +156,30 @@ def test_team_leaders_gates_and_phases_are_ours_too(load: Load) -> None:
     assert split.team_leader.part_persona.name == "hand"
     assert (split.quality_gates, [gate.command for gate in split.command_gates]) == (("fine",), ["make test"])
     assert loaded.warnings == ()
+
+
+@pytest.mark.parametrize("version", ['"1"', "'1'", "' 1 '"])
+def test_a_version_in_quotes_is_text(load: Load, version: str) -> None:
+    with pytest.raises(PieceError, match="must be the number 1, not text") as caught:
+        load(f"cadenza: {version}\nname: p\nmovements:\n  - name: a\n{RULES}")
+    assert "without quotes" in str(caught.value)
+
+
+def test_a_word_that_is_no_name_is_told_how_to_become_a_text(load: Load) -> None:
+    piece = f"cadenza: 1\nname: p\nmovements:\n  - name: a\n    instruction: WORDS\n{RULES}"
+    with pytest.raises(PieceError) as caught:
+        load(piece.replace("WORDS", "hi"))
+    for way in ("write instructions/hi.md", "full stop", "more than one word", "a block"):
+        assert way in str(caught.value)
+    for words in ("hi.", "hi there", "|\n      hi"):
+        assert load(piece.replace("WORDS", words)).piece.movements[0].instruction is not None
+
+
+def test_known_names_are_told_once(load: Load) -> None:
+    piece = (
+        f"cadenza: 1\nname: p\ninitial_movement: zzz\nmovements:\n  - name: a\n{RULES}  - name: a\n{RULES}"
+    )
+    with pytest.raises(PieceError) as caught:
+        load(piece)
+    assert "(zzz); known are a" in str(caught.value)
+    assert "a, a" not in str(caught.value)

@@ -25,7 +25,7 @@ from cadenza.providers.base import ModelReply, ModelRequest, OnText
 from cadenza.settings import Settings
 
 E = TypeVar("E")
-PATIENCE = 8.0
+PATIENCE = 30.0
 
 ONE = """
 cadenza: 1

@@ -64,26 +64,33 @@ async def test_a_resume_while_the_run_is_being_held_is_played_on_and_can_be_clos
     assert journal.verify() == []
 
 
-async def test_what_is_queued_while_a_held_run_is_interrupted_waits_for_the_next_worker(
-    tmp_path: Path,
+@pytest.mark.parametrize("how", ["resume", "resume and cancel", "retry"])
+async def test_an_interrupt_before_the_first_turn_holds_what_was_just_reopened(
+    how: str, tmp_path: Path
 ) -> None:
-    journal = MemoryJournal()
+    """Nothing is left in the queue that nobody here plays: who waits for the run would wait for ever."""
+    journal = Counting()
     model = Behaving(forever)
-    engine = engine_on(journal, model)
-    run = await engine.start(piece_in(tmp_path), "x", cwd=tmp_path)
-    await model.asked.wait()
-    run.interrupt()
-    await run.result()
-    engine.service.resume(run.id)
-    engine.service.cancel(run.id)
-    engine.play(run.id)
-    run.interrupt()
-    await asyncio.wait_for(engine.close(), PATIENCE)
+    async with engine_on(journal, model) as engine:
+        run = await engine.start(piece_in(tmp_path), "x", cwd=tmp_path)
+        await model.asked.wait()
+        run.interrupt()
+        await run.result()
+        if how == "retry":
+            await (await engine.cancel(run.id)).result()
+            engine.service.retry(run.id)
+        else:
+            engine.service.resume(run.id)
+            if "cancel" in how:
+                engine.service.cancel(run.id)
+        engine.play(run.id)
+        run.interrupt()
+        result = await asyncio.wait_for(run.result(), PATIENCE)
+        wanted = ("cancelled", "cancelled") if "cancel" in how else ("held", "interrupted")
+        assert (result.status, result.reason) == wanted
     assert journal.leases() == {}
-    async with engine_on(journal) as other:
-        assert await other.worker.serve(until_idle=True) <= 1
-        assert other.run(run.id).row.status == "cancelled"
     assert len(model.requests) == 1
+    assert journal.claims <= 5
     assert journal.verify() == []
 
 

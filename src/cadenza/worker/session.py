@@ -124,13 +124,19 @@ class Session:
     # What a turn can be.
 
     async def _stop(self) -> bool:
-        """Save what came of the demands in flight; then take a cancel that waits, or hold the run."""
+        """Save what came of the demands in flight; then take a cancel that waits, or hold the run.
+
+        What reopens a run was asked for before it was to be held, so it is taken first: a run that is held
+        has no resume left in its queue that would let it go on at once.
+        """
         await self._land()
         await self._catch_up()
-        queued = self.state.next_input
-        if queued is not None and isinstance(queued.event, ev.CancelRequested):
-            await self._take(queued)
-        elif self._stopping == "hold" and self.state.ended is None and self.state.held is None:
+        holding = self._stopping == "hold"
+        first = ev.CancelRequested | ev.ResumeRequested | ev.RetryRequested if holding else ev.CancelRequested
+        while (queued := self.state.next_input) is not None and isinstance(queued.event, first):
+            if not await self._take(queued):
+                break
+        if holding and self.state.ended is None and self.state.held is None:
             await self._hold("interrupted", "interrupted by a person")
         return False
 

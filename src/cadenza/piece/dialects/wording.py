@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 from cadenza.errors import PieceError
 from cadenza.ids import Hash
@@ -30,6 +31,9 @@ _SAID_ELSEWHERE = {
 
 _NEAR = 0.75
 """How alike a placeholder and a variable are where one is taken for the other: ``{version}`` is no slip."""
+
+_MOST = 200
+"""How many placeholders of one text are looked at: a text full of braces is no template."""
 
 _CALLS = ("all", "any", "ai")
 _CALL = re.compile(
@@ -56,7 +60,7 @@ def look_at_placeholders(
             what = "this is no variable: it stays as it is written"
             problems.warning(at, what, placeholder, f"did you mean {{{meant}}}?")
         named = () if at in shared else (match[1].strip() for match in _REPORT.finditer(text))
-        for name in dict.fromkeys(named):
+        for name in islice(dict.fromkeys(named), _MOST):
             _look_at_report(at, name, written, asks, problems)
 
 
@@ -99,14 +103,10 @@ def _of_movement(placed: PlacedMovement) -> Iterator[tuple[Node, Hash]]:
 
 def _mistyped(text: str) -> Iterator[tuple[str, str]]:
     """Each placeholder that is no variable and looks like one, once, and the variable."""
-    found: dict[str, str] = {}
-    for match in _WORD.finditer(text):
-        if match[0][1:-1] in VARIABLES or match[0] in found:
-            continue
-        meant = _variable(match[1])
-        if meant is not None:
-            found[match[0]] = meant
-    yield from found.items()
+    found = {match[0]: match[1] for match in _WORD.finditer(text) if match[0][1:-1] not in VARIABLES}
+    for placeholder, word in islice(found.items(), _MOST):
+        if (meant := _variable(word)) is not None:
+            yield placeholder, meant
 
 
 def _variable(word: str) -> str | None:
