@@ -209,3 +209,30 @@ def test_a_gate_that_is_not_passed_performs_the_movement_anew_and_says_why(
     assert "2 tests failed {task}" in again
     assert "tests" in again
     assert play.state.user_inputs == ()
+
+
+def test_an_answer_survives_a_gate_and_a_gate_s_note_is_never_an_answer(tmp_path: Path) -> None:
+    rules = (
+        Rule(condition="done", next="COMPLETE"),
+        Rule(condition="ask", next="work", requires_user_input=True),
+    )
+    loaded = piece_of("single", {}, command_gates=(CommandGate(command="check"),))
+    movement = loaded.piece.movements[0].changed(rules=rules)
+    loaded = loaded.changed(piece=loaded.piece.changed(movements=(movement,)))
+    codes = [0, 1, 0]
+
+    class Gated(Play):
+        def meet(self, demand: Any) -> AnyOutcome:
+            if isinstance(demand, CallTool):
+                return Returned({"exit_code": codes.pop(0), "output": "RED"})
+            return super().meet(demand)
+
+    replies = scripted(("work", "which? [STEP:1]"), ("work", "[STEP:0]"), ("work", "[STEP:0]"))
+    play = Gated(loaded, replies, tmp_path).run()
+    play.answer("HUMAN")
+    play.run()
+    assert [e.cause for e in play.events if isinstance(e, ev.VisitStarted)] == ["start", "answer", "gate"]
+    last = play.prompts("work")[2]
+    assert "## The user's answer\nHUMAN\n\n## Why this is done again\n" in last
+    assert "RED" in last
+    assert play.state.status == "completed"

@@ -427,3 +427,92 @@ def test_a_session_goes_on_or_is_refreshed_and_no_two_lanes_share_one(tmp_path: 
     systems = {call.append[0].text for call in (one, three, a, b)}
     assert len(systems) == 1  # byte-stable over the whole run
     assert play.texts[systems.pop()].endswith("You code.")
+
+
+def folders(tmp_path: Path) -> str:
+    """Two personas of one file name, in two folders."""
+    for side in ("front", "back"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "reviewer.md").write_text(f"You review the {side} end.", encoding="utf-8")
+    return """
+name: two
+phases: three
+max_movements: 4
+personas: {fe: ../front/reviewer.md, be: ../back/reviewer.md}
+movements:
+  - {name: one, persona: fe, instruction_template: one, rules: [{condition: d, next: two}]}
+  - {name: two, persona: be, instruction_template: two, rules: [{condition: d, next: COMPLETE}]}
+"""
+
+
+def test_two_personas_of_one_name_never_share_a_session(tmp_path: Path) -> None:
+    piece = write_piece(tmp_path, folders(tmp_path))
+    play = Play(piece, scripted(("one", "x"), ("two", "y")), tmp_path).run()
+    one, two = [call for call, _ in play.calls]
+    assert one.conversation != two.conversation
+    assert play.texts[two.append[0].text].endswith("You review the back end.")
+
+
+def test_a_conversation_is_left_where_a_message_was_not_answered(tmp_path: Path) -> None:
+    said = iter(["THE WORK", Failed(code="x", message="down"), Failed(code="x", message="down"), "NOTES"])
+
+    def reply(call: CallModel, prompt: str) -> str | AnyOutcome:
+        if call.purpose == "rules":
+            return step(1)
+        said_now: str | AnyOutcome = next(said)  # type: ignore[assignment]
+        return said_now
+
+    play = Play(write_piece(tmp_path, REPORTING), reply, tmp_path).run()
+    calls = [call for call, _ in play.calls if call.purpose != "rules"]
+    assert len({call.conversation for call in calls[1:]}) == 3  # the failed ask, its retry, the next report
+    assert "THE WORK" in play.prompts("plan", "report")[2]
+    assert play.state.reports.keys() == {"notes.md"}
+
+
+def test_reports_that_were_written_are_kept_when_a_later_one_is_blocked(tmp_path: Path) -> None:
+    asks = "質問: which?"
+
+    def reply(call: CallModel, prompt: str) -> str | AnyOutcome:
+        if call.purpose == "report" and "notes.md" in prompt:
+            return Replied(text=text_hash(asks), blocked=True)
+        return "words"
+
+    play = Play(write_piece(tmp_path, REPORTING), reply, tmp_path)
+    play.texts[text_hash(asks)] = asks
+    play.run()
+    assert play.state.wait_reason == "blocked"
+    assert play.state.reports.keys() == {"plan.md"}
+
+
+def test_the_loop_judge_reads_what_the_cycle_came_to_in_a_session_of_its_own(tmp_path: Path) -> None:
+    judge: list[Said] = [(JUDGE, "loop-judge", "z"), (JUDGE, "rules", step(1))]
+    end: list[Said] = [("review", "x"), ("review", "rules", step(2))]
+    replies = scripted(*ROUND, *ROUND, *judge, *ROUND, *ROUND, *judge, *end)
+    play = Play(write_piece(tmp_path, LOOP), replies, tmp_path).run()
+    judges = [(call, prompt) for call, prompt in play.calls if call.purpose == "loop-judge"]
+    assert len({call.conversation for call, _ in judges}) == 2
+    assert not any(call.continues for call, _ in judges)
+    assert "y" in judges[0][1].split("## Previous Response")[1].split("##")[0]
+
+
+def test_a_lane_that_asked_goes_on_in_its_conversation_and_its_answer_is_kept(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def reply(call: CallModel, prompt: str) -> str | AnyOutcome:
+        if call.purpose == "rules":
+            return step(1)
+        if call.movement == "a" and not asked:
+            asked.append(prompt)
+            return Replied(text=text_hash("質問: colour?"), blocked=True)
+        return "ok"
+
+    play = Play(write_piece(tmp_path, PARALLEL), reply, tmp_path)
+    play.texts[text_hash("質問: colour?")] = "質問: colour?"
+    play.run()
+    play.answer("blue")
+    play.run()
+    first, second = [call for call, _ in play.calls if call.movement == "a" and call.purpose == "perform"]
+    assert second.continues
+    assert first.conversation == second.conversation
+    assert [play.texts[text] for text in play.state.user_inputs] == ["blue"]
+    assert play.state.status == "completed"

@@ -356,7 +356,6 @@ def test_a_text_that_many_pieces_use_may_name_reports_of_the_others(write: Write
         ('al("x")', "all"),
         ('anny("x")', "any"),
         ('any "x"', "any"),
-        ("all(“x”)", "all"),
         ('all["x"]', "all"),
     ],
 )

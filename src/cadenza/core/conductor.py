@@ -173,6 +173,7 @@ class Conductor:
             version=self._stage.version(enter.movement),
             lanes=tuple(lane.name for lane in self.piece.by_name[enter.movement].lanes),
             answers=enter.answers,
+            note=enter.note,
             limit=state.limit + state.run.limit if spent else 0,
         )
 

@@ -53,7 +53,7 @@ class VisitStarted(Event, frozen=True, tag="visit.started", kw_only=True, omit_d
     ``cause``: ``start``, ``rule``, ``monitor``, ``answer``, ``gate``, ``retry``, ``restart``.
     ``version`` is the movement kind's; ``attempt`` grows when the same visit is restarted from its head.
     ``lanes`` names the sub-movements whose own counters grow with it. ``limit`` is set where a retry grants
-    more visits.
+    more visits. ``answers`` are people's, ``note`` is what a command gate said.
     """
 
     visit: int
@@ -67,6 +67,7 @@ class VisitStarted(Event, frozen=True, tag="visit.started", kw_only=True, omit_d
     attempt: int = 1
     lanes: tuple[str, ...] = ()
     answers: tuple[Hash, ...] = ()
+    note: Hash | None = None
     limit: int = 0
 
 

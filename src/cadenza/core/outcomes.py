@@ -27,13 +27,14 @@ class Outcome(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True):
 
 
 class Replied(Outcome, frozen=True, tag="replied", kw_only=True, omit_defaults=True):
-    """A model answered. The text is the conversation's next assistant message."""
+    """A model answered. The text is the conversation's next assistant message; ``blank``: it says nothing."""
 
     text: Hash
     usage: Usage = Usage()
     model: str | None = None
     finish: str = "stop"
     blocked: bool = False
+    blank: bool = False
 
 
 class Returned(Outcome, frozen=True, tag="returned", omit_defaults=True):

@@ -154,7 +154,7 @@ class Player(msgspec.Struct):
                 return
 
     def _open(self, node: _Node, ask: Need, issued: list[Issued]) -> None:
-        key = "/".join((*(part.replace("/", "%2F") for part in node.path), ask.key))
+        key = "/".join((*(part.replace("%", "%25").replace("/", "%2F") for part in node.path), ask.key))
         if key in self.keys:
             raise ValueError(f"the key {key!r} is asked for twice in one visit")
         self.keys.add(key)

@@ -15,6 +15,7 @@ class Enter(msgspec.Struct, frozen=True, kw_only=True):
     movement: str
     cause: str
     answers: tuple[Hash, ...] = ()
+    note: Hash | None = None
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ def route(piece: Piece, movement: str, answers: tuple[Hash, ...], signal: Signal
     if signal.kind == "again":
         given = (signal.answer,) if signal.answer is not None else ()
         if signal.method == "gate":
-            return Enter(movement=movement, cause="gate", answers=given)
+            return Enter(movement=movement, cause="gate", answers=answers, note=signal.answer)
         return Enter(movement=movement, cause="answer", answers=(*answers, *given))
     if signal.kind == "rule":
         return _follow(piece, movement, signal)

@@ -50,13 +50,15 @@ ENDED: frozenset[str] = frozenset({"completed", "aborted", "cancelled", "error"}
 
 
 class LaneResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one lane of a visit came to: its label, how that was found, or why it failed."""
+    """What one lane of a visit came to: its label, how that was found, or why it failed;
+    ``answers`` are what people told it."""
 
     name: str
     label: str | None = None
     method: str | None = None
     output: Hash | None = None
     error: str | None = None
+    answers: tuple[Hash, ...] = ()
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -25,7 +25,7 @@ class OpenDemand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A demand without an outcome yet.
 
     ``attempt`` is the try that comes next, not before ``not_before``; ``waited`` adds up the waits so far.
-    ``earlier`` counts the model calls issued before it (see ``ModelRequest``); its keys are joined by tabs.
+    ``earlier`` counts the model calls issued before it (see ``ModelRequest``); its keys are :func:`call_key`.
     """
 
     id: str
@@ -188,7 +188,7 @@ def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
     if event.attempt > 1 and state.visit is not None:
         state.sessions = state.visit.sessions
     state.visit = VisitState(started=event, sessions=state.sessions, folder=state.folder)
-    state.answers = event.answers if event.cause in ("answer", "retry") else ()
+    state.answers = event.answers
     state.open, state.requests = {}, {}
     state.limit = event.limit or state.limit
     if event.cause == "retry":
@@ -210,7 +210,7 @@ def _demand_issued(state: RunState, event: ev.DemandIssued, actor: str) -> None:
     demand = event.demand
     if isinstance(demand, CallModel):
         earlier = state.calls
-        key = "\t".join((demand.movement, demand.persona, demand.purpose))
+        key = call_key(demand.movement, demand.persona, demand.purpose)
         state.calls = {**earlier, key: earlier.get(key, 0) + 1}
         if demand.session is not None:
             state.sessions = {**state.sessions, demand.session: demand.conversation}
@@ -219,6 +219,11 @@ def _demand_issued(state: RunState, event: ev.DemandIssued, actor: str) -> None:
         id=event.id, key=event.key, demand=demand, lane=event.lane, earlier=earlier, not_before=due
     )
     state.open = {**state.open, event.id: opened}
+
+
+def call_key(movement: str, persona: str, purpose: str) -> str:
+    """What model calls are counted by: the three as a JSON list, since names may hold anything."""
+    return msgspec.json.encode((movement, persona, purpose)).decode("utf-8")
 
 
 def _demand_started(state: RunState, event: ev.DemandStarted, actor: str) -> None:
@@ -250,14 +255,14 @@ def _demand_resolved(state: RunState, event: ev.DemandResolved, actor: str) -> N
         state.visit = msgspec.structs.replace(state.visit, outcomes=outcomes)
     if isinstance(outcome, Replied):
         state.usage = state.usage + outcome.usage
-    elif isinstance(opened.demand, CallModel):
+    if isinstance(opened.demand, CallModel) and (not isinstance(outcome, Replied) or outcome.blank):
         _forget_session(state, opened.demand)
     if isinstance(opened.demand, Host) and opened.demand.op == "open_folder":
         state.folder = _folder_of(outcome)
 
 
 def _forget_session(state: RunState, call: CallModel) -> None:
-    """Nobody goes on in a conversation whose last message was not answered."""
+    """Nobody goes on in a conversation whose last message was not answered, or with nothing."""
     if call.session is not None and state.sessions.get(call.session) == call.conversation:
         state.sessions = {key: value for key, value in state.sessions.items() if key != call.session}
 
@@ -295,8 +300,11 @@ def _visit_ended(state: RunState, event: ev.VisitEnded, actor: str) -> None:
     state.open, state.requests = {}, {}
     if signal.output is not None:
         state.previous = signal.output
+    told = [answer for lane in signal.lanes for answer in lane.answers]
     if signal.answer is not None and signal.method != "gate":
-        state.user_inputs = (*state.user_inputs, signal.answer)[-USER_INPUTS:]
+        told.append(signal.answer)
+    if told:
+        state.user_inputs = (*state.user_inputs, *told)[-USER_INPUTS:]
     if signal.judged is not None:
         judge = signal.judged.name
         state.iteration += 1

@@ -100,9 +100,10 @@ class Visit:
 
     def gate_note(self) -> str | None:
         """What a command gate said that sent the movement back, where one did. Its lanes are told as well."""
-        if self.started.cause != "gate" or (self.lane and self.lane not in self.started.lanes):
+        note = self.started.note
+        if note is None or (self.lane and self.lane not in self.started.lanes):
             return None
-        return self.text(self.started.answers[-1])
+        return self.text(note)
 
     def text(self, hash: Hash) -> str:
         """A text by its hash."""

@@ -178,8 +178,8 @@ class Meeting:
 
 
 def _call_key(joined: str) -> CallKey:
-    movement, persona, purpose = joined.split("\t")
-    return movement, persona, purpose
+    key: CallKey = msgspec.json.decode(joined, type=CallKey)
+    return key
 
 
 def _replied(reply: ModelReply) -> Met:
@@ -192,6 +192,7 @@ def _replied(reply: ModelReply) -> Met:
         model=reply.model,
         finish=reply.finish,
         blocked=reply.status == "blocked",
+        blank=not text.strip(),
     )
     return Met(outcome, {outcome.text: text})
 

@@ -37,4 +37,5 @@ def judge_movement(visit: Visit, monitor: LoopMonitor) -> Movement:
         provider=judge.provider,
         model=judge.model,
         edit=False,
+        session="refresh",
     )

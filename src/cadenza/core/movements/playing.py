@@ -95,8 +95,7 @@ def prompt_of(
 ) -> SinglePrompt:
     """The twelve parts, from the movement and the visit."""
     movement = visit.movement
-    gate = visit.gate_note()
-    answers = [] if gate else [visit.text(answer) for answer in visit.started.answers]
+    answers = [visit.text(answer) for answer in visit.started.answers]
     return SinglePrompt(
         persona=visit.text(movement.persona.text) if movement.persona else None,
         policies=tuple(visit.text(facet.text) for facet in movement.policies),
@@ -107,7 +106,7 @@ def prompt_of(
         pass_previous=movement.pass_previous_response,
         answer=answers[-1] if answers else None,
         earlier_answers=tuple(answers[:-1]),
-        gate=gate,
+        gate=visit.gate_note(),
         cwd=visit.run.cwd,
         piece=visit.piece.name,
         movement=movement.name,

@@ -44,7 +44,6 @@ class Team:
         self.leader = leader
         self.instruction = instruction
         self.session = Session(visit)
-        self.conversation = self.session.current()
         self.planned: list[Part] = []
         self.waiting: list[Part] = []
         self.working: dict[str, Performance[PartResult]] = {}
@@ -83,7 +82,7 @@ def perform_team_leader(visit: Visit) -> Performance[Signal]:
     if failed is not None:
         return Signal(kind="failed", code="movement_failed", message=failed)
     output = visit.put(merged(results))
-    turn = Turn(conversation=team.conversation or "", output=output)
+    turn = Turn(output=output)
     return (yield from finish(visit, output, session=team.session, turn=turn))
 
 
@@ -93,6 +92,7 @@ def _decompose(team: Team) -> Performance[Signal | None]:
     for tried in range(1, PLAN_TRIES + 1):
         key = "plan" if tried == 1 else f"plan:{tried}"
         outcome: AnyOutcome = yield _ask(team, key, message, decomposition_schema(most))
+        team.session.hear(outcome)
         if not isinstance(outcome, Replied):
             played = failure(outcome)
             return Signal(kind="failed", code=played.code, message=played.error)
@@ -128,20 +128,15 @@ def _refill(team: Team) -> Performance[None]:
     team.refills += 1
     known = [part.id for part in team.planned]
     message = refill_prompt(team.instruction, team.ended(), known, room, team.visit.language)
-    outcome: AnyOutcome = yield _ask(team, f"refill:{team.refills}", message, refill_schema(room))
-    answer = team.visit.text(outcome.text) if isinstance(outcome, Replied) else ""
-    parts = read_refill(answer, known, room, team.timeout_ms).parts
+    answer = team.session.hear((yield _ask(team, f"refill:{team.refills}", message, refill_schema(room))))
+    parts = read_refill(answer or "", known, room, team.timeout_ms).parts
     team.plan(parts)
     team.planning = bool(parts)
 
 
 def _ask(team: Team, key: str, message: str, schema: object) -> Need:
     """A call of the leader, in the leader's own conversation, answered under a schema."""
-    visit = team.visit
-    team.conversation, ask = team.session.say(
-        key, message, conversation=team.conversation, schema=visit.put(json.dumps(schema))
-    )
-    return ask
+    return team.session.say(key, message, schema=team.visit.put(json.dumps(schema)))
 
 
 def _broken(part: Part, words: str) -> PartResult:
@@ -150,6 +145,7 @@ def _broken(part: Part, words: str) -> PartResult:
 
 def _part(team: Team, part: Part) -> Performance[PartResult]:
     branch = team.visit.branch(_part_movement(team, part))
+    branch.movement_iteration = team.visit.movement_iteration
     text = part_prompt(part, team.visit.text(team.visit.run.task), team.visit.language)
     movement = branch.movement
     demand = CallModel(

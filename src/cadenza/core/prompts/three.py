@@ -124,6 +124,7 @@ def compose_three(prompt: ThreePrompt) -> str:
 
 def _sections(prompt: ThreePrompt, words: ThreeTexts) -> Iterator[str]:
     template = _trimmed(prompt.instruction)
+    asked = "" if prompt.literal else template
     yield fill(words.context, cwd=prompt.cwd)
     yield "\n".join(_rules(prompt.edit, words))
     if knowledge := _joined(prompt.knowledge):
@@ -134,9 +135,9 @@ def _sections(prompt: ThreePrompt, words: ThreeTexts) -> Iterator[str]:
         yield words.report_note
     if note := _trimmed(prompt.retry_note):
         yield fill(words.retry_note, retry_note=note)
-    if prompt.task and not mentions(template, "task"):
+    if prompt.task and not mentions(asked, "task"):
         yield fill(words.task, task=prompt.task)
-    yield from _context(prompt, template, words)
+    yield from _context(prompt, asked, words)
     if template:
         yield fill(words.instructions, instruction=_expanded(template, prompt, words))
     if prompt.quality_gates:

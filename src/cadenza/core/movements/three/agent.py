@@ -32,7 +32,7 @@ class Performed(msgspec.Struct, frozen=True, kw_only=True):
 
 def perform_agent_three(visit: Visit) -> Performance[Signal]:
     """Work, reports, status; then the loop monitors look at where it would lead."""
-    performed: Performed = yield from work_and_report(visit)
+    performed: Performed = yield from work_and_report(visit, Session(visit))
     if performed.question is not None:
         return (yield from ask_blocked(visit, performed.question))
     if performed.work is None:
@@ -46,9 +46,8 @@ def perform_agent_three(visit: Visit) -> Performance[Signal]:
     return (yield from watch_reentry(visit, signal))
 
 
-def work_and_report(visit: Visit) -> Performance[Performed]:
+def work_and_report(visit: Visit, session: Session) -> Performance[Performed]:
     """Phase 1 and, when it is done, Phase 2."""
-    session = Session(visit)
     turn: Turn = yield from take_turn(visit, session)
     if turn.output is None:
         return Performed(code=turn.code, error=turn.error)

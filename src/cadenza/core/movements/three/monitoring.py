@@ -12,6 +12,7 @@ from cadenza.core.movements.three.turn import Session, take_turn
 from cadenza.core.performance import Lanes, Performance
 from cadenza.core.signals import Judged, Signal
 from cadenza.core.visit import Visit
+from cadenza.ids import Hash
 from cadenza.piece.model import LoopMonitor
 
 
@@ -26,7 +27,7 @@ def watch_reentry(visit: Visit, signal: Signal) -> Performance[Signal]:
     if found is None:
         return signal
     monitor, count = found
-    results = yield Lanes({monitor.name: _judge(visit, monitor, count)})
+    results = yield Lanes({monitor.name: _judge(visit, monitor, count, signal.output)})
     matched: Matched = results[0]
     if matched.rule is None:
         judged = Judged(name=monitor.name, count=count)
@@ -38,10 +39,11 @@ def watch_reentry(visit: Visit, signal: Signal) -> Performance[Signal]:
     )
 
 
-def _judge(visit: Visit, monitor: LoopMonitor, count: int) -> Performance[Matched]:
+def _judge(visit: Visit, monitor: LoopMonitor, count: int, output: Hash | None) -> Performance[Matched]:
     """The judge is performed like a movement, in a session of its own."""
     judge = visit.branch(judge_movement(visit, monitor), iteration=visit.iteration + 1)
     judge.cycle_count = count
+    judge.previous = output
     turn = yield from take_turn(judge, Session(judge))
     if turn.output is None or turn.blocked:
         return Matched(None)

@@ -12,6 +12,7 @@ from cadenza.core.movements.ruling import Matched, conclude
 from cadenza.core.movements.three.agent import Performed, work_and_report
 from cadenza.core.movements.three.monitoring import watch_reentry
 from cadenza.core.movements.three.status import Work, find_rule
+from cadenza.core.movements.three.turn import Session
 from cadenza.core.outcomes import Answered, AnyOutcome
 from cadenza.core.performance import Lanes, Performance, guarded
 from cadenza.core.prompts.notices import status_not_found
@@ -30,6 +31,7 @@ class LaneEnd(msgspec.Struct, frozen=True, kw_only=True):
     output: Hash | None = None
     matched: Matched = Matched(None)
     error: str | None = None
+    answers: tuple[Hash, ...] = ()
 
 
 def perform_parallel_three(visit: Visit) -> Performance[Signal]:
@@ -56,7 +58,9 @@ def _broken(words: str) -> LaneEnd:
 
 
 def _lane(branch: Visit) -> Performance[LaneEnd]:
-    performed: Performed = yield from work_and_report(branch)
+    session = Session(branch)
+    answers: tuple[Hash, ...] = ()
+    performed: Performed = yield from work_and_report(branch, session)
     for asked in range(1, LANE_QUESTIONS + 1):
         if performed.question is None:
             break
@@ -64,22 +68,28 @@ def _lane(branch: Visit) -> Performance[LaneEnd]:
         answer: AnyOutcome = yield branch.need("blocked", AskPerson(question=question, reason="blocked"))
         given: Any = answer.value if isinstance(answer, Answered) else ""
         if not str(given).strip():
-            return LaneEnd(error="blocked, and no user input provided")
-        branch.user_inputs += (branch.put(str(given)),)
+            return LaneEnd(error="blocked, and no user input provided", answers=answers)
+        answers = (*answers, branch.put(str(given)))
+        branch.user_inputs += answers[-1:]
         branch.prefix = f"{asked + 1}:"
-        performed = yield from work_and_report(branch)
+        performed = yield from work_and_report(branch, session)
     if performed.work is None:
-        return LaneEnd(error=performed.error or "still blocked")
+        return LaneEnd(error=performed.error or "still blocked", answers=answers)
+    end = yield from _judged(branch, performed.work)
+    return msgspec.structs.replace(end, answers=answers)
+
+
+def _judged(branch: Visit, work: Work) -> Performance[LaneEnd]:
+    """A lane's own gates, then its own rules."""
     refused = yield from run_gates(branch)
     if refused is not None:
-        return LaneEnd(output=performed.work.output, error=refused[1])
+        return LaneEnd(error=refused[1])
     if not branch.movement.rules:
-        return LaneEnd(output=performed.work.output)
-    matched = yield from find_rule(branch, performed.work)
+        return LaneEnd(output=work.output)
+    matched = yield from find_rule(branch, work)
     if matched.rule is None:
-        error = status_not_found(branch.movement.name)
-        return LaneEnd(output=performed.work.output, error=error)
-    return LaneEnd(output=performed.work.output, matched=matched)
+        return LaneEnd(output=work.output, error=status_not_found(branch.movement.name))
+    return LaneEnd(output=work.output, matched=matched)
 
 
 def _result(branch: Visit, end: LaneEnd) -> LaneResult:
@@ -90,12 +100,15 @@ def _result(branch: Visit, end: LaneEnd) -> LaneResult:
         method=end.matched.method,
         output=end.output,
         error=end.error,
+        answers=end.answers,
     )
 
 
 def _joined(visit: Visit, lanes: tuple[LaneResult, ...]) -> str:
-    parts = [
-        f"## {lane.name}\n{visit.text(lane.output) if lane.output else f'[ERROR] {lane.error}'}"
-        for lane in lanes
-    ]
-    return "\n\n---\n\n".join(parts)
+    return "\n\n---\n\n".join(f"## {lane.name}\n{_shown(visit, lane)}" for lane in lanes)
+
+
+def _shown(visit: Visit, lane: LaneResult) -> str:
+    """What a lane said, and what was wrong with it."""
+    parts = [visit.text(lane.output)] if lane.output else []
+    return "\n\n".join([*parts, f"[ERROR] {lane.error}"] if lane.error else parts)

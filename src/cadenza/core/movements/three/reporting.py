@@ -29,35 +29,50 @@ def write_reports(visit: Visit, session: Session, turn: Turn) -> Performance[dic
         Blocked: the agent asks for a person.
     """
     written: dict[str, Hash] = {}
-    conversation: str | None = turn.conversation
-    values = variables(prompt_of_three(visit, Prepared()))
-    work = visit.text(turn.output) if turn.output else ""
-    for report in visit.movement.reports:
-        key, item = f"report:{report.name}", _item(visit, report)
-        message = report_message(item, values, visit.language)
-        conversation, ask = session.say(key, message, conversation=conversation, purpose="report")
-        text = _report_text(visit, (yield ask))
-        if text is None:
-            retry = report_retry(item, work, values, visit.language)
-            conversation, ask = session.say(f"{key}:retry", retry, conversation=None, purpose="report")
-            outcome: AnyOutcome = yield ask
-            text = _report_text(visit, outcome)
-            if text is None:
-                yield Tell("report_missing", _missing(visit, report, outcome))
-                continue
-        written[report.name] = text
-    if written and visit.folder:
-        yield visit.host("reports", "save_reports", folder=visit.folder, at=visit.started.at, reports=written)
+    try:
+        for report in visit.movement.reports:
+            text = yield from _write(visit, session, turn, report)
+            if text is not None:
+                written[report.name] = text
+    except Blocked:
+        yield from _save(visit, written)
+        raise
+    yield from _save(visit, written)
     return written
 
 
-def _report_text(visit: Visit, outcome: AnyOutcome) -> Hash | None:
+def _write(visit: Visit, session: Session, turn: Turn, report: Report) -> Performance[Hash | None]:
+    """One report, asked for where the work was done, and once more in a new session."""
+    item, values = _item(visit, report), variables(prompt_of_three(visit, Prepared()))
+    work = visit.text(turn.output) if turn.output else ""
+    told = report_retry(item, work, values, visit.language)
+    message = report_message(item, values, visit.language) if session.conversation else told
+    text = _report_text(
+        visit, session, (yield session.say(f"report:{report.name}", message, purpose="report"))
+    )
+    if text is not None:
+        return text
+    session.conversation = None
+    outcome: AnyOutcome = yield session.say(f"report-retry:{report.name}", told, purpose="report")
+    text = _report_text(visit, session, outcome)
+    if text is None:
+        yield Tell("report_missing", _missing(visit, report, outcome))
+    return text
+
+
+def _save(visit: Visit, written: dict[str, Hash]) -> Performance[None]:
+    if written and visit.folder:
+        yield visit.host("reports", "save_reports", folder=visit.folder, at=visit.started.at, reports=written)
+
+
+def _report_text(visit: Visit, session: Session, outcome: AnyOutcome) -> Hash | None:
     """The whole trimmed answer is the report; a blank one is none."""
-    if not isinstance(outcome, Replied):
+    answer = session.hear(outcome)
+    if answer is None:
         return None
-    if outcome.blocked:
+    if isinstance(outcome, Replied) and outcome.blocked:
         raise Blocked(outcome.text)
-    text = read_report(visit.text(outcome.text))
+    text = read_report(answer)
     return None if text is None else visit.put(text)
 
 

@@ -61,7 +61,7 @@ def find_rule(visit: Visit, work: Work, labels: list[str | None] | None = None) 
 
 
 def _ask_status(visit: Visit, work: Work, rules: Mapping[int, Rule]) -> Performance[Matched]:
-    if len(visit.movement.rules) == 1:
+    if len(visit.movement.rules) == 1 or not rules:
         return Matched(next(iter(rules)), "auto_select") if rules else Matched(None)
     count, name, language = len(visit.movement.rules), visit.movement.name, visit.language
     given = _judged(visit, work)

@@ -18,9 +18,8 @@ BLANK_TRIES = 3
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What Phase 1 came to: an output in a conversation, perhaps blocked, or a code and an error."""
+    """What Phase 1 came to: an output, perhaps of an agent that is blocked, or a code and an error."""
 
-    conversation: str = ""
     output: Hash | None = None
     blocked: bool = False
     code: str | None = None
@@ -28,45 +27,35 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session:
-    """Who speaks in which conversation.
+    """One agent's conversation: what is said in it, and whether it goes on.
 
-    A session is named after the persona (or the movement), the provider that the movement names, and the
-    lane: two lanes never share one (TAKT's command-line engine raced here).
+    It is named after who speaks (the persona's text, else the movement), the provider that the movement
+    names, and the lane: no two lanes, and no two personas, ever share one. A conversation whose last message
+    was not answered, or with nothing, is left behind.
     """
 
     def __init__(self, visit: Visit) -> None:
-        movement = visit.movement
-        who = movement.persona.name if movement.persona else movement.name
+        movement, started = visit.movement, visit.started
+        persona = movement.persona
+        who = f"{persona.name}#{persona.text[:12]}" if persona else f"={movement.name}"
         provider = f":{movement.provider}" if movement.provider else ""
-        lane = f"@{visit.lane}" if visit.lane else ""
+        lane = f"@{started.movement}/{visit.lane}" if visit.lane else ""
         self.visit = visit
         self.key = f"{who}{provider}{lane}"
+        anew = movement.session == "refresh" or started.attempt > 1
+        self.conversation: str | None = None if anew else visit.sessions.get(self.key)
+        """The conversation to go on in; None where the next message opens one."""
 
-    def current(self) -> str | None:
-        """The conversation to go on in, where the movement wants one that is there. A visit that is played
-        once more begins a new one: what its first try said may have been answered by nobody."""
-        if self.visit.movement.session == "refresh" or self.visit.started.attempt > 1:
-            return None
-        return self.visit.sessions.get(self.key)
-
-    def say(
-        self,
-        key: str,
-        text: str,
-        *,
-        conversation: str | None,
-        purpose: str = "perform",
-        schema: Hash | None = None,
-    ) -> tuple[str, Need]:
-        """A message of ours, in ``conversation`` or in a new one; the conversation and the demand."""
+    def say(self, key: str, text: str, *, purpose: str = "perform", schema: Hash | None = None) -> Need:
+        """A message of ours; its answer is to be given to :meth:`hear`."""
         visit, movement = self.visit, self.visit.movement
         append = [Message("user", visit.put(text))]
-        continues = conversation is not None
-        if conversation is None:
-            conversation = visit.conversation(key)
+        continues = self.conversation is not None
+        if self.conversation is None:
+            self.conversation = visit.conversation(key)
             append.insert(0, Message("system", visit.put(system_text(visit))))
         demand = CallModel(
-            conversation=conversation,
+            conversation=self.conversation,
             append=tuple(append),
             movement=movement.name,
             persona=movement.performer,
@@ -77,27 +66,33 @@ class Session:
             session=self.key,
             continues=continues,
         )
-        return conversation, visit.need(key, demand)
+        return visit.need(key, demand)
+
+    def hear(self, outcome: AnyOutcome) -> str | None:
+        """The text of an answer; None, and a new conversation from now on, where there is none."""
+        text = self.visit.text(outcome.text) if isinstance(outcome, Replied) else ""
+        if text.strip():
+            return text
+        self.conversation = None
+        return None
 
 
 def take_turn(visit: Visit, session: Session) -> Performance[Turn]:
     """Phase 1, asked again in a new session as long as the answer is blank."""
     prepared = yield from prepare(visit)
     prompt = compose_turn(visit, prepared)
-    conversation = session.current()
     purpose = "perform" if visit.cycle_count is None else "loop-judge"
     for tried in range(1, BLANK_TRIES + 1):
         name = "perform" if tried == 1 else f"perform:{tried}"
-        conversation, ask = session.say(name, prompt, conversation=conversation, purpose=purpose)
-        outcome: AnyOutcome = yield ask
+        outcome: AnyOutcome = yield session.say(name, prompt, purpose=purpose)
+        answered = session.hear(outcome) is not None
         if not isinstance(outcome, Replied):
             played = failure(outcome)
-            return Turn(conversation=conversation, code=played.code, error=played.error)
+            return Turn(code=played.code, error=played.error)
         if outcome.finish == "length":
             yield Tell("cut_short", cut_short(visit.language, visit.movement.name))
-        if visit.text(outcome.text).strip():
-            return Turn(conversation=conversation, output=outcome.text, blocked=outcome.blocked)
-        conversation = None
+        if answered:
+            return Turn(output=outcome.text, blocked=outcome.blocked)
     message = f"the agent answered with nothing {BLANK_TRIES} times"
     return Turn(code="blank_output", error=message)
 
