@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cadenza.config import Configuration, apply
+from cadenza.config.layers import Choice, Layer
 from cadenza.errors import ConfigError, UsageError
 from cadenza.ids import text_hash
 from cadenza.journal import open_journal
@@ -474,3 +475,12 @@ def test_what_the_configuration_forbids_is_no_run(put: Put, service: Service, tm
     assert service.runs() == []
     put(PROJECT, "workflow_command_gates: {custom_scripts: true}\n")
     assert service.start("./p.yaml", "do it", options)
+
+
+def test_a_model_that_stands_alone_belongs_to_the_provider_that_the_layers_come_to() -> None:
+    alone, owner = Layer("project", "a.yaml", choice=Choice(model="gpt-big")), Choice(provider="openai")
+    config = Configuration((alone, Layer("user", "b.yaml", choice=owner)))
+    first, second = config.choices
+    assert first.model_for("openai") == "gpt-big"
+    assert first.model_for("anthropic") is None
+    assert second.provider == "openai"

@@ -11,6 +11,7 @@ import pytest
 from cadenza.core.demands import HOST_OPS, Host
 from cadenza.errors import HostError
 from cadenza.host.executor import HostExecutor
+from cadenza.host.named_files import write_file
 from cadenza.host.trouble import explained
 from cadenza.ids import text_hash
 
@@ -125,3 +126,15 @@ def test_a_path_that_cannot_be_printed_stays_on_one_line():
     with pytest.raises(HostError) as caught, explained("write", "/w/a\nb\udcff"):
         raise OSError(errno.EIO, "why")
     assert caught.value.message == r"cannot write '/w/a\nb\udcff': why"
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "/etc/cadenza-out.txt", "link/out.txt"])
+def test_a_file_that_a_piece_names_stays_in_the_working_directory(tmp_path: Path, path: str) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "link").symlink_to(tmp_path)
+    with pytest.raises(HostError, match="outside the working directory") as caught:
+        write_file(str(work), path, "text")
+    assert caught.value.code == "escapes"
+    write_file(str(work), "sub/out.txt", "text")
+    assert (work / "sub" / "out.txt").read_text(encoding="utf-8") == "text"

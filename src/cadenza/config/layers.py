@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -97,8 +97,13 @@ class Configuration:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """Provider and model for whatever names none: the environment's, the project's, the user's."""
-        return tuple(layer.choice for layer in self.layers)
+        """Provider and model for whatever names none: the environment's, the project's, the user's. A model
+        that stands alone belongs to the provider that these layers come to."""
+        choices = [layer.choice for layer in self.layers]
+        default = next((choice.provider for choice in choices if choice.provider), None)
+        return tuple(
+            replace(c, beside=default) if c.provider is None and not c.beside else c for c in choices
+        )
 
     @property
     def language(self) -> Language | None:

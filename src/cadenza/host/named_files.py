@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cadenza.errors import HostError
@@ -36,9 +37,14 @@ def write_file(cwd: str, path: str, text: str, *, run: str = ANY_RUN) -> None:
     """Make a file hold ``text``, at once or not at all; a relative ``path`` is taken from ``cwd``.
 
     Raises:
-        HostError: it cannot be written.
+        HostError: it cannot be written; ``escapes`` where it is not in ``cwd``, every link followed.
     """
     target = Path(cwd) / path
+    home = os.path.realpath(cwd)
+    if os.path.commonpath([os.path.realpath(target), home]) != home:
+        message = f"cannot write {target}: it is outside the working directory {home}"
+        hint = f"give the piece an output inside it, then start again; or cadenza cancel {run}"
+        raise HostError(message, code="escapes", hint=hint)
     with explained("write", target, run=run):
         files.make_folder(target.parent)
         files.write(target, text.encode("utf-8", "replace"), scratch=target.parent)
