@@ -339,7 +339,7 @@ def check_text(text: str, what: str) -> None:
     if size > MAX_TASK_BYTES:
         raise InputRefused(
             f"{what} is {size:,} bytes long; the limit is {MAX_TASK_BYTES:,}",
-            hint="put the long part into a file that the agent reads",
+            hint="shorten it",
         )
 
 

@@ -9,7 +9,7 @@ import sys
 from tests.cli.conftest import Cli
 
 COMMANDS = (
-    *("run", "resume", "retry", "cancel", "runs", "show", "events", "report", "inbox", "answer"),
+    *("run", "resume", "retry", "cancel", "runs", "show", "output", "events", "report", "inbox", "answer"),
     *("lint", "pieces", "prompt", "graph", "worker", "doctor", "init", "eject", "demo"),
 )
 

@@ -30,11 +30,11 @@ entries:
 
 
 class Terminal:
-    """A process on a terminal of 80 columns, and all that it has written there."""
+    """A process on a terminal, and all that it has written there."""
 
-    def __init__(self, cli: Cli, *words: str, **env: str) -> None:
+    def __init__(self, cli: Cli, *words: str, columns: int = 80, **env: str) -> None:
         self.master, slave = pty.openpty()
-        ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(
             cli.argv(*words),
             cwd=cli.folder,
@@ -127,6 +127,38 @@ def test_the_task_is_asked_for_on_a_terminal(cli: Cli) -> None:
     os.write(terminal.master, b"typed in\n")
     assert terminal.finish() == 0
     assert "typed in" in cli("show", "last").stdout
+
+
+def test_ctrl_d_at_the_question_ends_its_line(cli: Cli) -> None:
+    terminal = Terminal(cli, "run", "two.yaml", "--script", "done.yaml", "-q")
+    terminal.read_until("Task: ")
+    os.write(terminal.master, b"\x04")
+    assert terminal.finish() == 130
+    assert re.search(r"Task: .*\n\Z", terminal.seen)
+
+
+@pytest.mark.parametrize(
+    ("columns", "heads"),
+    [
+        (80, ["RUN", "STATUS", "REASON", "PIECE", "MOVEMENT", "AGE", "TOKENS"]),
+        (40, ["RUN", "STATUS", "AGE"]),
+    ],
+)
+def test_listings_fit_a_narrow_terminal(cli: Cli, columns: int, heads: list[str]) -> None:
+    cli("run", "two.yaml", "a long task, " * 20, "--script", "asks.yaml", "-q")
+    listing = Terminal(cli, "runs", columns=columns)
+    assert listing.finish() == 0
+    first, row = plain(listing.seen).split("\r\n")[:2]
+    assert first.split() == heads
+    assert len(row) <= columns
+    assert "\u2026" not in row
+    shown = Terminal(cli, "show", "last", columns=columns)
+    assert shown.finish() == 0
+    lines = plain(shown.seen).split("\r\n")
+    assert all(len(line) <= columns for line in lines if "/" not in line and "cadenza " not in line)
+    at = next(i for i, line in enumerate(lines) if line.startswith("  task "))
+    assert lines[at + 1].startswith(" " * 13 + "long") or lines[at + 1].startswith(" " * 13)
+    assert any("MOVEMENT" in line and "HOW" in line for line in lines)
 
 
 def test_ctrl_c_at_the_question_is_130(cli: Cli) -> None:

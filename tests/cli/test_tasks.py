@@ -48,7 +48,7 @@ def test_refused_on_the_command_line(cli: Cli, task: str | bytes, message: str) 
         (b"", "the task is empty"),
         (b"a\0b", "U+0000 at character 1"),
         (b"fine\n\xff\xfe", "task.md:2: the task is not UTF-8: byte 0xFF at 5"),
-        (b"x" * (1024 * 1024 + 1), "1,048,577 bytes long; the limit is 1,048,576"),
+        (b"x" * (1024 * 1024 + 1), "the task is longer than the limit of 1,048,576 bytes"),
     ],
 )
 def test_refused_in_a_file(cli: Cli, data: bytes, message: str) -> None:

@@ -87,7 +87,7 @@ def test_the_other_scenarios_meet_what_is_theirs(lab: Path) -> None:
     }
     assert {"plan:2", "refill:2", "report:team.md"} <= keys["team"]
     assert {"wait:2", "try:2", "output"} <= keys["arpeggio"]
-    assert {"blocked", "2:perform", "report:plan.md:retry", "status:tag", "status:evaluation"} <= keys[
+    assert {"blocked", "2:perform", "report-retry:plan.md", "status:tag", "status:evaluation"} <= keys[
         "three"
     ]
     for name, code in (("team", "auth"), ("arpeggio", "bad_request")):

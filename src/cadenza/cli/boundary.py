@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from cadenza.cli.output import out
-from cadenza.errors import CadenzaError, PieceError
+from cadenza.errors import CadenzaError, NotFound, PieceError, UsageError
 
 INTERRUPTED = 130
 
@@ -30,11 +30,31 @@ class Guarded(TyperGroup):
             raise typer.Exit(error.exit_code or int(out.failed)) from None
         except Exception as error:
             if hasattr(error, "show"):  # typer's own usage errors
+                if getattr(error, "option_name", None) == "--journal":
+                    tell(_journal_behind(error))
+                    raise typer.Exit(2) from None
                 raise
+            if isinstance(error, FileNotFoundError) and not _has_folder():
+                tell(NotFound("the current directory is not there any more", hint="cd to one that is"))
+                raise typer.Exit(2) from None
             raise typer.Exit(unexpected(error)) from None
         if out.failed:
             raise typer.Exit(1)
         return result
+
+
+def _journal_behind(error: Any) -> UsageError:
+    name = getattr(error.ctx, "info_name", None) or "COMMAND"
+    return UsageError("--journal stands before the command", hint=f"cadenza --journal FILE {name} ...")
+
+
+def _has_folder() -> bool:
+    """Whether the current directory is there."""
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def tell(error: CadenzaError) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadenza.cli.context import Context
-from cadenza.cli.words import clean, duration, plural, tokens
+from cadenza.cli.words import clean, duration, plural, tokens, without_tag
 from cadenza.engine import RunResult
 
 if TYPE_CHECKING:
+    from cadenza.core.events import RunStarted
     from cadenza.core.state import RunState
     from cadenza.journal.store import RequestRow, RunRow
     from cadenza.service import Service
@@ -34,7 +35,7 @@ def ending(context: Context, service: Service, result: RunResult, elapsed: float
     figures = f"{plural(state.iteration, 'iteration')} of at most {state.limit}, {duration(elapsed)}, "
     lines = [headline(result.status, result.reason, result.message), f"  run      {result.run}"]
     lines.append(f"  figures  {figures}{tokens(usage.input, usage.output, usage.cached)}")
-    lines += _places(result.run, state)
+    lines += [f"  provider {provider_words(state.run)}", *_places(result.run, state)]
     return lines + next_step(context, service, result, result.requests)
 
 
@@ -44,6 +45,23 @@ def headline(status: str, reason: str | None, message: str | None) -> str:
     told = f" ({reason})" if reason and reason not in (status, "complete") else ""
     words = f": {clean(message)}".replace("\n", "\n  ") if message else ""
     return f"{status}{told}{words}"
+
+
+def provider_words(started: RunStarted) -> str:
+    """Who plays, with the server's address where it has one, and the model."""
+    meant = started.providers
+    if started.provider is not None:
+        told = [_at(started.provider, meant.get(started.provider))]
+    else:
+        told = ["as each movement says", *(_at(name, address) for name, address in meant.items())]
+    return ": ".join([told[0], ", ".join(told[1:])]).rstrip(": ") + (
+        f", model {started.model}" if started.model else ""
+    )
+
+
+def _at(name: str, meant: str | None) -> str:
+    kind, _, address = (meant or "").partition(":")
+    return f"{name or kind} at {clean(address)}" if address and address not in name else name
 
 
 def _places(run: str, state: RunState) -> list[str]:
@@ -71,13 +89,16 @@ def next_step(
     if status == "held":
         again = [context.command("resume", id, "--restart-visit")] if run.reason == "code_changed" else []
         return [f"go on with: {context.command('resume', id)}", *(f"or with: {line}" for line in again)]
+    if status == "queued":
+        go_on, worker = context.command("resume", id), context.command("worker")
+        return ["nobody plays it now", f"go on with: {go_on}", f"or, with all that can be played: {worker}"]
     if status in ("aborted", "error", "cancelled"):
         return [f"try again with: {context.command('retry', id)}"]
     return []
 
 
 def _question(context: Context, service: Service, request: RequestRow) -> list[str]:
-    text = clean(service.text(request.question)).strip()
+    text = without_tag(clean(service.text(request.question))).strip()
     lane = f" (lane {request.lane})" if request.lane else ""
     return [
         f"{request.movement}{lane} asks:",

@@ -29,9 +29,11 @@ def graph(
     lang: Annotated[Language | None, typer.Option(help="Language of the package's pieces and texts.")] = None,
 ) -> None:
     """Draw a piece: its movements, the ways between them, and the loop monitors."""
+    from cadenza.cli.task import suggesting
     from cadenza.piece.find import load_piece
 
-    loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
+    with suggesting(piece):
+        loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
     _deliver(_drawn(loaded.piece, format), output)
 
 

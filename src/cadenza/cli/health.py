@@ -11,6 +11,7 @@ from typing import Any
 from cadenza import __version__
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.words import plural, size
+from cadenza.errors import CadenzaError
 from cadenza.journal.migrations import versions
 from cadenza.providers.registry import provider_names
 from cadenza.worker.folders import project_folder, remake_if_gone
@@ -18,18 +19,18 @@ from cadenza.worker.folders import project_folder, remake_if_gone
 _NEEDS = {"openai": "openai"}
 
 
-def facts(context: Context) -> dict[str, Any]:
-    """Versions, the journal, its runs by status, the providers."""
+def facts(context: Context) -> tuple[dict[str, Any], CadenzaError | None]:
+    """Versions, the journal, its runs by status, the providers; and why the journal cannot be used."""
     settings = context.settings()
     path = settings.journal
     journal: dict[str, Any] = {"path": os.path.abspath(path), "exists": path.exists()}
+    wrong: CadenzaError | None = None
     if path.exists():
-        with context.service() as service:
-            journal["bytes"] = service.journal.size()
-            journal["schema"] = versions()["schema"]
-            journal["runs"] = dict(Counter(row.status for row in service.runs()))
-            journal["questions"] = len(service.inbox())
-    return {
+        try:
+            journal.update(_held(context))
+        except CadenzaError as error:
+            journal["error"], wrong = error.message, error
+    found = {
         "cadenza": __version__,
         "python": platform.python_version(),
         "sqlite": versions()["sqlite"],
@@ -40,6 +41,18 @@ def facts(context: Context) -> dict[str, Any]:
         "language": settings.language,
         "actor": settings.actor,
     }
+    return found, wrong
+
+
+def _held(context: Context) -> dict[str, Any]:
+    """What is in the journal."""
+    with context.service() as service:
+        return {
+            "bytes": service.journal.size(),
+            "schema": versions()["schema"],
+            "runs": dict(Counter(row.status for row in service.runs())),
+            "questions": len(service.inbox()),
+        }
 
 
 def _provider(name: str) -> str:
@@ -55,6 +68,8 @@ def told(found: dict[str, Any]) -> list[str]:
     lines = [f"cadenza    {found['cadenza']}, Python {found['python']}, SQLite {found['sqlite']}"]
     if not journal["exists"]:
         lines.append(f"journal    {journal['path']} (not there yet: the first run makes it)")
+    elif "error" in journal:
+        lines.append(f"journal    {journal['path']} (cannot be used: see below)")
     else:
         lines.append(f"journal    {journal['path']}, {size(journal['bytes'])}, schema {journal['schema']}")
         by_status = ", ".join(f"{count} {status}" for status, count in sorted(journal["runs"].items()))

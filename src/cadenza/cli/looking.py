@@ -6,6 +6,7 @@ import typer
 
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.output import out
+from cadenza.errors import NotFound
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 RunId = Annotated[str, typer.Argument(help="A run's id, a unique beginning of it, or 'last'.")]
@@ -40,7 +41,8 @@ def runs(ctx: typer.Context, workspace: Workspace = None, json: AsJson = False) 
         for row in rows
     ]
     heads = ("RUN", "STATUS", "REASON", "PIECE", "MOVEMENT", "ITERATION", "AGE", "TOKENS")
-    for line in table(heads, cells):
+    drop = ("ITERATION", "REASON", "MOVEMENT", "PIECE", "TOKENS")
+    for line in table(heads, cells, drop=drop, shrink=("REASON", "PIECE", "MOVEMENT")):
         out.line(line)
 
 
@@ -55,6 +57,25 @@ def show(ctx: typer.Context, run: RunId, json: AsJson = False) -> None:
             return
         for line in as_lines(context, service, run):
             out.line(line)
+
+
+def output(ctx: typer.Context, run: RunId, json: AsJson = False) -> None:
+    """Print what the last movement of a run said: its result, once it has ended."""
+    from cadenza.cli.views import tell_output
+    from cadenza.cli.words import without_tag
+
+    with Context.of(ctx).service() as service:
+        row, state = service.row(run), service.state(run)
+        said = None if state.previous is None else service.text(state.previous)
+    if json:
+        text = None if said is None else without_tag(said)
+        out.json({"run": row.id, "status": row.status, "output": text})
+        return
+    if state.ended is None:
+        out.note(f"note: run {row.id} has not ended ({row.status}); this is what its last movement said")
+    if said is None:
+        raise NotFound(f"run {row.id} has no output yet", hint=f"cadenza show {row.id} tells how it stands")
+    tell_output(said)
 
 
 def events(
@@ -96,7 +117,7 @@ def report(
 
     with Context.of(ctx).service() as service:
         if name is not None:
-            text = service.report(run, name)
+            text = service.report(service.run(run).id, name)
             if json:
                 out.json({"name": name, "text": text})
             else:

@@ -48,6 +48,7 @@ class Narrator:
         self._piece = service.piece(run)
         self._early: dict[str, list[str]] = {}
         self._closed: set[str] = set()
+        self._open: dict[str, ev.DemandIssued] = {}
         self._spent = Usage()
         self.speakers: dict[str, Speaker] = {}
         self.visit: ev.VisitStarted | None = None
@@ -56,6 +57,7 @@ class Narrator:
 
     def catch_up(self, events: Iterable[ev.Recorded]) -> None:
         """Learn what happened before, without a word."""
+        early, self._early = self._early, {}
         emit, self._emit = self._emit, lambda text, style: None
         try:
             for recorded in events:
@@ -64,6 +66,9 @@ class Narrator:
             self._emit = emit
         if self.visit is not None:
             self._emit(f"{self._place(self.visit)}, going on", "head")
+        for demand, texts in early.items():
+            for text in texts:
+                self.text(demand, text)
 
     def event(self, recorded: ev.Recorded) -> None:
         """Tell one event."""
@@ -101,6 +106,9 @@ class Narrator:
     def _visit_started(self, event: ev.VisitStarted, recorded: ev.Recorded) -> None:
         self.visit = event
         self.limit = event.limit or self.limit
+        self._closed.update(self._open)
+        self._open.clear()
+        self.speakers.clear()
         self._spent = self.usage
         movement = self._piece.by_name[event.movement]
         who = f"{plural(len(event.lanes), 'lane')} at once" if event.lanes else movement.performer
@@ -114,6 +122,12 @@ class Narrator:
         self._emit(f"{self._place(event)} ({who}{why.get(event.cause, '')})", "head")
 
     def _issued(self, event: ev.DemandIssued, recorded: ev.Recorded) -> None:
+        if isinstance(event.demand, CallModel):
+            self._open[event.id] = event
+            self._speaks(event)
+
+    def _speaks(self, event: ev.DemandIssued) -> None:
+        """A model call of the visit is under way, for the first time or again."""
         if isinstance(event.demand, CallModel):
             self.speakers[event.id] = Speaker(event.demand, event.lane)
             for text in self._early.pop(event.id, ()):
@@ -142,6 +156,7 @@ class Narrator:
             for line in further:
                 self._emit(f"{prefix}  {line.strip()}", "bad")
         self.speakers.pop(event.id, None)
+        self._open.pop(event.id, None)
         self._closed.add(event.id)
 
     def _finish_line(self, demand: str) -> None:
@@ -183,6 +198,8 @@ class Narrator:
 
     def _released(self, event: ev.RunReleased, recorded: ev.Recorded) -> None:
         self._emit("  resumed", "dim")
+        for opened in self._open.values():
+            self._speaks(opened)
 
     def _refused(self, event: ev.InputRefused, recorded: ev.Recorded) -> None:
         self._emit(f"  {event.input} could not be taken: {clean(event.message)}", "bad")

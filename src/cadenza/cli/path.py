@@ -59,6 +59,7 @@ def _begun(event: ev.VisitStarted) -> Step:
 def _fold(step: Step, event: Any, at: float) -> None:
     if isinstance(event, ev.VisitStarted):
         step.restarts += 1
+        step.ended_at = step.kind = step.message = None
     elif isinstance(event, ev.DemandRetried):
         step.retries += 1
     elif isinstance(event, ev.Warned):
@@ -71,6 +72,8 @@ def _fold(step: Step, event: Any, at: float) -> None:
         step.kind, step.label, step.method = signal.kind, signal.label, signal.method
         step.next, step.message = signal.next, signal.message
         step.lanes, step.judged = signal.lanes, signal.judged
+    elif isinstance(event, ev.RunEnded) and step.kind is None:
+        step.ended_at, step.kind, step.message = at, event.status, event.message
 
 
 def remarks(step: Step) -> Iterator[str]:

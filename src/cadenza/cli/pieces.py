@@ -11,6 +11,7 @@ from cadenza.errors import CadenzaError, NotFound, UsageError
 from cadenza.piece.vocabulary import Dialect, Language, Phases
 
 if TYPE_CHECKING:
+    from cadenza.piece.find import PieceInfo
     from cadenza.piece.model import Piece
     from cadenza.piece.problems import Problem
     from cadenza.preview import Prompt
@@ -49,12 +50,14 @@ def lint(
 
 def _checked(path: str, *, alone: bool) -> dict[str, Any]:
     """What lint says of one piece. One of several that is not there is a problem; the others are checked."""
+    from cadenza.cli.task import suggesting
     from cadenza.piece.find import find_piece
     from cadenza.piece.lint import dialect_of, not_there
     from cadenza.piece.lint import lint as lint_one
 
     try:
-        found = find_piece(path, cwd=Path.cwd())
+        with suggesting(path):
+            found = find_piece(path, cwd=Path.cwd())
     except NotFound as error:
         if alone:
             raise
@@ -114,12 +117,19 @@ def list_all(ctx: typer.Context, json: AsJson = False) -> None:
     if json:
         out.json([asdict(piece) for piece in found])
         return
-    cells = [
-        (piece.name, piece.dialect or "?", piece.origin, piece.problem or piece.description or "")
-        for piece in found
-    ]
-    for line in table(("PIECE", "DIALECT", "ORIGIN", "DESCRIPTION"), cells):
+    cells = [(piece.name, piece.dialect or "?", piece.origin, _described(piece)) for piece in found]
+    heads, drop = ("PIECE", "DIALECT", "ORIGIN", "DESCRIPTION"), ("DIALECT", "ORIGIN")
+    for line in table(heads, cells, drop=drop, shrink=("DESCRIPTION",)):
         out.line(line)
+
+
+def _described(piece: "PieceInfo") -> str:
+    """What a piece is for, or why it cannot be played."""
+    if piece.problem is None:
+        return piece.description or ""
+    first, *more = piece.problem.splitlines()
+    where = f"{piece.path}: " if not first.startswith(piece.path) else ""
+    return f"BROKEN: {where}{first}" + (f" (and {len(more)} more)" if more else "")
 
 
 def prompt(
@@ -139,13 +149,15 @@ def prompt(
     json: AsJson = False,
 ) -> None:
     """Print what an agent would be told, without playing anything."""
+    from cadenza.cli.task import suggesting
     from cadenza.piece.find import load_piece
     from cadenza.preview import TASK, Phase, preview
     from cadenza.service import check_text
 
     if task is not None:
         check_text(task, "the task")
-    loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
+    with suggesting(piece):
+        loaded = load_piece(piece, cwd=Path.cwd(), language=lang or Context.of(ctx).settings().language)
     loaded = loaded.changed(piece=_as_played(loaded.piece, phases))
     asked = cast("Phase | None", phase)
     prompts = preview(loaded, movement, task=TASK if task is None else task, language=lang, phase=asked)

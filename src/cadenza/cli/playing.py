@@ -7,14 +7,14 @@ import typer
 
 from cadenza.cli.context import Context
 from cadenza.cli.output import out
-from cadenza.errors import UsageError
+from cadenza.errors import Conflict, UsageError
 from cadenza.piece.vocabulary import Language, PermissionMode, Phases
 
 if TYPE_CHECKING:
     from cadenza.engine import Engine, Run
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON event a line on stdout, and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the end only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result; the end on stderr.")]
 RunId = Annotated[str, typer.Argument(help="A run's id, a unique beginning of it, or 'last'.")]
 
 
@@ -67,7 +67,7 @@ def run(
 
     In this version agents answer with text only: no tools are run, whatever is permitted.
     """
-    from cadenza.cli.task import is_attended, piece_reference, read_task
+    from cadenza.cli.task import is_attended, piece_reference, read_task, suggesting
 
     permission = _permission(permit_edit, permit_full)
     provider = _provider(provider, script)
@@ -83,7 +83,8 @@ def run(
     }
 
     async def begin(engine: "Engine") -> "Run":
-        return await engine.start(piece_reference(piece, cwd), words, **options)
+        with suggesting(piece):
+            return await engine.start(piece_reference(piece, cwd), words, **options)
 
     _play(ctx, begin, provider=provider, model=model, json=json, quiet=quiet)
 
@@ -100,6 +101,10 @@ def resume(
     """Go on with a held or interrupted run, or with one whose process was lost."""
 
     async def begin(engine: "Engine") -> "Run":
+        row = engine.service.run(run)
+        if row.status == "completed":
+            again = Context.of(ctx).command("retry", row.id, "--from", "MOVEMENT")
+            raise Conflict(f"run {row.id} has ended (completed)", hint=f"{again} plays it again from there")
         return await engine.resume(run, restart_visit=restart_visit)
 
     _play(ctx, begin, run=run, json=json, quiet=quiet)

@@ -22,7 +22,7 @@ def inbox(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List open questions, oldest first."""
-    from cadenza.cli.words import age, one_line, table
+    from cadenza.cli.words import age, one_line, table, without_tag
 
     context = Context.of(ctx)
     with context.service() as service:
@@ -37,10 +37,20 @@ def inbox(
         out.note("nothing waits for an answer")
         return
     cells = [
-        (r.id, r.run, pieces[r.run], r.movement, age(now - r.opened_at), one_line(texts[r.question], 60))
+        (
+            r.id,
+            r.run,
+            pieces[r.run],
+            r.movement,
+            age(now - r.opened_at),
+            one_line(without_tag(texts[r.question]), 60),
+        )
         for r in rows
     ]
-    for line in table(("REQUEST", "RUN", "PIECE", "MOVEMENT", "AGE", "QUESTION"), cells):
+    drop, shrink = ("PIECE", "AGE", "MOVEMENT", "RUN"), ("PIECE", "MOVEMENT", "QUESTION")
+    for line in table(
+        ("REQUEST", "RUN", "PIECE", "MOVEMENT", "AGE", "QUESTION"), cells, drop=drop, shrink=shrink
+    ):
         out.line(line)
     out.line()
     out.line(f"the whole question: {context.command('show', 'RUN')}")
@@ -55,7 +65,9 @@ def answer(
     *,
     play: Annotated[bool, typer.Option("--play/--no-play", help="Play the run on here.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON event a line on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show the end only.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the result; the end on stderr.")
+    ] = False,
 ) -> None:
     """Answer a question; the run that asked is played on here."""
     from cadenza.cli.driver import Plan
@@ -68,7 +80,7 @@ def answer(
     with context.service() as service:
         before = service.run(service.request(request).run)
         decision = service.answer(request, words)
-    _tell(decision, out.note if json else out.line)
+    _tell(decision, out.note if json or (quiet and play) else out.line)
     if not play:
         return
 

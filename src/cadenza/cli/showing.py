@@ -6,10 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadenza.cli.context import Context, as_data
-from cadenza.cli.ending import headline, next_step
+from cadenza.cli.ending import headline, next_step, provider_words
 from cadenza.cli.narrator import NO_TOOLS
+from cadenza.cli.output import is_terminal
 from cadenza.cli.path import Step, path_of, remarks
-from cadenza.cli.words import age, clean, duration, one_line, table, tokens
+from cadenza.cli.words import (
+    age,
+    clean,
+    duration,
+    one_line,
+    table,
+    terminal_width,
+    tokens,
+    without_tag,
+    wrapped,
+)
 from cadenza.clock import iso
 
 if TYPE_CHECKING:
@@ -24,8 +35,11 @@ def as_lines(context: Context, service: Service, run: str) -> list[str]:
     state = service.state(row.id)
     requests = service.inbox(run=row.id)
     lines = [f"run {row.id}: {headline(row.status, row.reason, row.message)}"]
-    lines += [f"  {name:<10} {value}" for name, value in _facts(service, row, state) if value]
+    for name, value in _facts(service, row, state):
+        if value:
+            lines += wrapped(f"  {name:<10} ", value)
     lines += ["", *_path(path_of(service.journal.events(row.id)))]
+    lines += _output(context, service, row.id, state)
     further = next_step(context, service, row, requests)
     return [*lines, "", *further] if further else lines
 
@@ -34,12 +48,11 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
     started, piece = state.run, service.piece(row.id)
     now = service.journal.now()
     folder = str(Path(started.cwd) / state.folder) if state.folder else ""
-    provider = started.provider or "as each movement says"
     return [
         ("piece", f"{started.name}, {piece.dialect} dialect, {started.piece[:12]}{_phases(piece)}"),
         ("task", one_line(service.text(started.task), 200)),
         ("permission", f"{started.permission} ({NO_TOOLS})"),
-        ("provider", provider + (f", model {started.model}" if started.model else "")),
+        ("provider", provider_words(started)),
         ("workspace", "" if started.workspace == "default" else started.workspace),
         ("directory", started.cwd),
         ("folder", folder),
@@ -56,12 +69,34 @@ def _phases(piece: Piece) -> str:
 
 def _path(steps: list[Step]) -> list[str]:
     heads = ("VISIT", "MOVEMENT", "ITERATION", "TIME", "TOKENS", "NEXT", "HOW")
-    rows = table(heads, [_row(step) for step in steps], indent="  ")
+    rows = table(heads, [_row(step) for step in steps], indent="  ", drop=_DROP, shrink=_SHRINK)
     lines = rows[:1]
     for line, step in zip(rows[1:], steps, strict=True):
         lines.append(line)
-        lines += [f"         - {one_line(remark, 200)}" for remark in remarks(step)]
+        for remark in remarks(step):
+            lines += wrapped("         - ", one_line(remark, 200))
     return lines
+
+
+_DROP = ("ITERATION", "TOKENS", "TIME", "VISIT", "NEXT")
+_SHRINK = ("MOVEMENT", "NEXT", "HOW")
+_BEGINNING = 3
+
+
+def _output(context: Context, service: Service, run: str, state: RunState) -> list[str]:
+    """The beginning of what the last movement said, and how to have all of it."""
+    if state.previous is None:
+        return []
+    said = without_tag(clean(service.text(state.previous))).strip().splitlines()
+    if not said:
+        return []
+    lines = ["", "output:", *(f"  | {one_line(line, _shown())}".rstrip() for line in said[:_BEGINNING])]
+    return [*lines, f"  all of it: {context.command('output', run)}"]
+
+
+def _shown() -> int:
+    """How much of a line of the output is shown."""
+    return terminal_width() - 4 if is_terminal() else 120
 
 
 def _row(step: Step) -> tuple[str, ...]:
@@ -74,10 +109,16 @@ def _row(step: Step) -> tuple[str, ...]:
     elif step.kind == "rule":
         target, how = step.next or "-", f"{step.label} ({step.method})"
     else:
-        how = "no rule matched" if step.kind == "no_match" else f"{step.kind}: {step.message}"
+        how = "no rule matched" if step.kind == "no_match" else _ended(step)
         target = "-"
     used = f"{step.usage.input + step.usage.output:,}"
     return str(step.visit), step.movement, str(step.iteration), took, used, target, clean(how)
+
+
+def _ended(step: Step) -> str:
+    """How a visit ended that led nowhere: ``failed: …``, ``cancelled by …``."""
+    kind, message = step.kind or "", step.message or ""
+    return message if message.startswith(kind) else f"{kind}: {message}"
 
 
 def as_json(service: Service, run: str) -> dict[str, Any]:

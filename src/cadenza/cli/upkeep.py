@@ -44,8 +44,10 @@ def doctor(
         if problems:
             raise typer.Exit(1)
     else:
-        facts = health.facts(context)
+        facts, wrong = health.facts(context)
         out.json(facts) if json else _lines(health.told(facts))
+        if wrong is not None:
+            raise wrong
 
 
 def _lines(lines: list[str]) -> None:

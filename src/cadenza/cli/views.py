@@ -13,6 +13,8 @@ from cadenza.cli.context import Context
 from cadenza.cli.ending import ending
 from cadenza.cli.narrator import Narrator
 from cadenza.cli.output import is_terminal, out
+from cadenza.cli.words import clean, without_tag
+from cadenza.core.signals import ENDED
 from cadenza.worker.folders import log_line
 
 if TYPE_CHECKING:
@@ -61,6 +63,17 @@ class Silent(View):
         """The command itself says what came of it."""
 
 
+class Quiet(View):
+    """The result of an ended run on stdout, how it stands on stderr."""
+
+    def end(self, service: Service, result: RunResult) -> None:
+        """The text, then the rest for the person who looks on."""
+        if result.status in ENDED and result.output is not None:
+            tell_output(result.output)
+        for line in ending(self._context, service, result, time.monotonic() - self._begun):
+            out.note(line)
+
+
 class JsonLines(View):
     """One event a line on stdout; the end on stderr, unless ``quiet``."""
 
@@ -89,6 +102,7 @@ class Plain(View):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._narrator: Narrator | None = None
+        self._early: list[tuple[str, str]] = []
 
     @contextmanager
     def showing(self, service: Service, run: str) -> Iterator[None]:
@@ -105,11 +119,13 @@ class Plain(View):
         """What happened before."""
         assert self._narrator is not None
         self._narrator.catch_up(events)
+        self._tell_early()
 
     def event(self, recorded: Recorded) -> None:
         """Something happened."""
         assert self._narrator is not None
         self._narrator.event(recorded)
+        self._tell_early()
 
     def end(self, service: Service, result: RunResult) -> None:
         """How the run stands now, a line apart from what was told."""
@@ -118,8 +134,16 @@ class Plain(View):
 
     def text(self, demand: str, text: str) -> None:
         """A piece of streamed text arrived."""
-        if self._narrator is not None:
+        if self._narrator is None:
+            self._early.append((demand, text))
+        else:
             self._narrator.text(demand, text)
+
+    def _tell_early(self) -> None:
+        """What was said before there was somebody to tell it."""
+        early, self._early = self._early, []
+        for demand, text in early:
+            self.text(demand, text)
 
 
 def view_for(*, json: bool, quiet: bool) -> Callable[[Context], View]:
@@ -127,12 +151,18 @@ def view_for(*, json: bool, quiet: bool) -> Callable[[Context], View]:
     if json:
         return QuietJsonLines if quiet else JsonLines
     if quiet:
-        return View
+        return Quiet
     if is_terminal():
         from cadenza.cli.live import Live
 
         return Live
     return Plain
+
+
+def tell_output(output: str) -> None:
+    """What a movement said, without its status tag; on a terminal without what would steer it."""
+    text = without_tag(output).strip("\n")
+    out.line(clean(text) if is_terminal() else text)
 
 
 def json_line(recorded: Recorded) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,22 @@ def _steers(char: str) -> bool:
         or "\u202a" <= char <= "\u202e"
         or ("\u2066" <= char <= "\u2069")
     )
+
+
+_LAST_TAG = re.compile(r"[ \t]*\[[ \t]*step[ \t]*:[ \t]*[0-9]+[ \t]*\]\Z", re.IGNORECASE)
+
+
+def without_tag(text: str) -> str:
+    """A model's text without the status tags (``[STEP:N]``) that it ends with; they are for the engine."""
+    from cadenza.core.tags import is_tag_line
+
+    while True:
+        kept = text.rstrip()
+        before, newline, last = kept.rpartition("\n")
+        shorter = before if is_tag_line(last) else _LAST_TAG.sub("", kept)
+        if shorter == kept:
+            return text
+        text = shorter.rstrip() + ("\n" if newline else "")
 
 
 def one_line(text: str, width: int = 72) -> str:
@@ -95,15 +112,69 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> list[str]:
-    """Lines of aligned columns. On a terminal the last column is cut to its width."""
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    indent: str = "",
+    drop: Sequence[str] = (),
+    shrink: Sequence[str] = (),
+) -> list[str]:
+    """Lines of aligned columns. On a terminal they fit its width: columns of ``drop`` are left out, the first
+    named first, those of ``shrink`` become narrower, and at last each line is cut."""
     cells = [list(heads), *([one_line(cell, 10_000) for cell in row] for row in rows)]
     widths = [max(columns(row[i]) for row in cells) for i in range(len(heads))]
-    lines = [indent + "  ".join(_padded(row, widths)).rstrip() for row in cells]
-    if not is_terminal():
-        return lines
-    room = shutil.get_terminal_size().columns
-    return [cut(line, room) for line in lines]
+    if is_terminal():
+        room = terminal_width() - len(indent)
+        kept, widths = _fitted(heads, widths, room, drop, shrink)
+        cells = [[cut(row[i], width) for i, width in zip(kept, widths, strict=True)] for row in cells]
+        return [cut(indent + "  ".join(_padded(row, widths)).rstrip(), room + len(indent)) for row in cells]
+    return [indent + "  ".join(_padded(row, widths)).rstrip() for row in cells]
+
+
+def _fitted(
+    heads: Sequence[str], widths: Sequence[int], room: int, drop: Sequence[str], shrink: Sequence[str]
+) -> tuple[list[int], list[int]]:
+    """Which columns are shown, and how wide each is."""
+    least = [min(width, max(_NARROW, columns(head))) for width, head in zip(widths, heads, strict=True)]
+    least = [least[i] if head in shrink else widths[i] for i, head in enumerate(heads)]
+    kept, going = list(range(len(heads))), list(drop)
+    while going and sum(least[i] + 2 for i in kept) - 2 > room:
+        kept.remove(heads.index(going.pop(0)))
+    now = {i: widths[i] for i in kept}
+    while sum(width + 2 for width in now.values()) - 2 > room:
+        widest = max(kept, key=lambda i: (now[i] - least[i] > 0, now[i]))
+        if now[widest] <= least[widest]:
+            break
+        now[widest] -= 1
+    return kept, list(now.values())
+
+
+_NARROW = 12
+"""The least width of a column that may become narrower."""
+
+
+def terminal_width() -> int:
+    """How many columns the terminal has."""
+    return shutil.get_terminal_size().columns
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """``head`` and ``text``; on a terminal in lines of its width, each but the first indented like the first.
+
+    A word that is longer than a line (a path, a command) stays whole, so that it can be copied.
+    """
+    width, lines, line, empty = terminal_width(), list[str](), head, True
+    if not is_terminal() or columns(head + text) <= width:
+        return [head + text]
+    gap = " " * min(columns(head), 13)
+    for word in text.split(" "):
+        if not empty and columns(f"{line} {word}") > width:
+            lines.append(line)
+            line, empty = gap, True
+        line = line + word if empty else f"{line} {word}"
+        empty = False
+    return [*lines, line]
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
