@@ -38,7 +38,7 @@ class Terminal:
         self.process = subprocess.Popen(
             cli.argv(*words),
             cwd=cli.folder,
-            env={**cli.env, "TERM": "xterm-256color", **env},
+            env={**cli.env, "TERM": "xterm-256color", "COLUMNS": str(columns), **env},
             stdin=slave,
             stdout=slave,
             stderr=slave,

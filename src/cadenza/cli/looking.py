@@ -42,7 +42,7 @@ def runs(ctx: typer.Context, workspace: Workspace = None, json: AsJson = False) 
     ]
     heads = ("RUN", "STATUS", "REASON", "PIECE", "MOVEMENT", "ITERATION", "AGE", "TOKENS")
     drop = ("ITERATION", "REASON", "MOVEMENT", "PIECE", "TOKENS")
-    for line in table(heads, cells, drop=drop, shrink=("REASON", "PIECE", "MOVEMENT")):
+    for line in table(heads, cells, drop=drop, shrink={"REASON": 12, "PIECE": 12, "MOVEMENT": 12}):
         out.line(line)
 
 

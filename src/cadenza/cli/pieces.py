@@ -119,7 +119,7 @@ def list_all(ctx: typer.Context, json: AsJson = False) -> None:
         return
     cells = [(piece.name, piece.dialect or "?", piece.origin, _described(piece)) for piece in found]
     heads, drop = ("PIECE", "DIALECT", "ORIGIN", "DESCRIPTION"), ("DIALECT", "ORIGIN")
-    for line in table(heads, cells, drop=drop, shrink=("DESCRIPTION",)):
+    for line in table(heads, cells, drop=drop, shrink={"DESCRIPTION": 30}):
         out.line(line)
 
 

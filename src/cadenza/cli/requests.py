@@ -47,7 +47,7 @@ def inbox(
         )
         for r in rows
     ]
-    drop, shrink = ("PIECE", "AGE", "MOVEMENT", "RUN"), ("PIECE", "MOVEMENT", "QUESTION")
+    drop, shrink = ("PIECE", "AGE", "MOVEMENT", "RUN"), {"PIECE": 12, "MOVEMENT": 12, "QUESTION": 16}
     for line in table(
         ("REQUEST", "RUN", "PIECE", "MOVEMENT", "AGE", "QUESTION"), cells, drop=drop, shrink=shrink
     ):

@@ -34,7 +34,10 @@ def as_lines(context: Context, service: Service, run: str) -> list[str]:
     row = service.row(run)
     state = service.state(row.id)
     requests = service.inbox(run=row.id)
-    lines = [f"run {row.id}: {headline(row.status, row.reason, row.message)}"]
+    first, *more = headline(row.status, row.reason, row.message).split("\n")
+    lines = wrapped(f"run {row.id}: ", first)
+    for line in more:
+        lines += wrapped("  ", line.strip())
     for name, value in _facts(service, row, state):
         if value:
             lines += wrapped(f"  {name:<10} ", value)
@@ -79,7 +82,7 @@ def _path(steps: list[Step]) -> list[str]:
 
 
 _DROP = ("ITERATION", "TOKENS", "TIME", "VISIT", "NEXT")
-_SHRINK = ("MOVEMENT", "NEXT", "HOW")
+_SHRINK = {"MOVEMENT": 12, "NEXT": 12, "HOW": 32}
 _BEGINNING = 3
 
 

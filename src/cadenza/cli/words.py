@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from cadenza.cli.output import is_terminal
 
@@ -118,10 +119,10 @@ def table(
     *,
     indent: str = "",
     drop: Sequence[str] = (),
-    shrink: Sequence[str] = (),
+    shrink: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
     """Lines of aligned columns. On a terminal they fit its width: columns of ``drop`` are left out, the first
-    named first, those of ``shrink`` become narrower, and at last each line is cut."""
+    named first, those of ``shrink`` become narrower (to so much), and at last each line is cut."""
     cells = [list(heads), *([one_line(cell, 10_000) for cell in row] for row in rows)]
     widths = [max(columns(row[i]) for row in cells) for i in range(len(heads))]
     if is_terminal():
@@ -133,11 +134,10 @@ def table(
 
 
 def _fitted(
-    heads: Sequence[str], widths: Sequence[int], room: int, drop: Sequence[str], shrink: Sequence[str]
+    heads: Sequence[str], widths: Sequence[int], room: int, drop: Sequence[str], shrink: Mapping[str, int]
 ) -> tuple[list[int], list[int]]:
     """Which columns are shown, and how wide each is."""
-    least = [min(width, max(_NARROW, columns(head))) for width, head in zip(widths, heads, strict=True)]
-    least = [least[i] if head in shrink else widths[i] for i, head in enumerate(heads)]
+    least = [min(width, shrink.get(head, width)) for width, head in zip(widths, heads, strict=True)]
     kept, going = list(range(len(heads))), list(drop)
     while going and sum(least[i] + 2 for i in kept) - 2 > room:
         kept.remove(heads.index(going.pop(0)))
@@ -148,10 +148,6 @@ def _fitted(
             break
         now[widest] -= 1
     return kept, list(now.values())
-
-
-_NARROW = 12
-"""The least width of a column that may become narrower."""
 
 
 def terminal_width() -> int:

@@ -69,6 +69,7 @@ class Session:
         self._stopping: str | None = None
         self._untouched = True
         self._checked = False
+        self._next_look = POLL_SECONDS
 
     def notify(self) -> None:
         """Say that an input may have been appended."""
@@ -116,7 +117,7 @@ class Session:
 
     async def _play_on(self) -> bool:
         """Meet what is to be met, and wait for what comes of it."""
-        if await self._lose_one() or not await self._check():
+        if not self._checked and (await self._lose_one() or not await self._check()):
             return True
         self._launch()
         return await (self._await_outcomes() if self._inflight else self._await_due())
@@ -179,20 +180,22 @@ class Session:
 
     async def _check(self) -> bool:
         """Whether this version can go on where the journal stands; if not, the run is held."""
-        if not self._checked:
-            try:
-                self._conductor.check(self.state, self._texts)
-            except CodeChanged as changed:
-                await self._hold("code_changed", str(changed))
-                return False
-            self._checked = True
+        try:
+            self._conductor.check(self.state, self._texts)
+        except CodeChanged as changed:
+            await self._hold("code_changed", str(changed))
+            return False
+        self._checked = True
         return True
 
     def _launch(self) -> None:
         """Start to meet every demand that is due and is not being met."""
         now = self._clock()
+        self._next_look = POLL_SECONDS
         for opened in self.state.met_by_worker:
-            if opened.not_before <= now and opened.id not in self._inflight:
+            if opened.not_before > now:
+                self._next_look = min(self._next_look, opened.not_before - now)
+            elif opened.id not in self._inflight:
                 self._inflight.start(opened, self._meet(opened))
 
     async def _meet(self, opened: OpenDemand) -> Met | None:
@@ -207,9 +210,7 @@ class Session:
 
     async def _await_outcomes(self) -> bool:
         """Take the outcomes that are there, or wait for one; now and then look for inputs of others."""
-        now = self._clock()
-        waits = [d.not_before - now for d in self.state.met_by_worker if d.not_before > now]
-        if not await self._inflight.wait(min([POLL_SECONDS, *waits])):
+        if not await self._inflight.wait(self._next_look):
             await self._catch_up()
         await self._take_outcomes()
         return True
@@ -294,7 +295,7 @@ class Session:
             state=state,
             at=self._clock(),
             texts=texts,
-            release=state.wake_at is None and state.folder is None and not self._inflight,
+            release=not self._inflight and state.folder is None and state.wake_at is None,
         )
 
     async def _catch_up(self) -> None:
