@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         env = os.environ if environ is None else environ
         otherwise = defaults or {}
         return cls(
-            journal=Path(env["CADENZA_JOURNAL"]) if env.get("CADENZA_JOURNAL") else _default_journal(env),
+            journal=Path(env["CADENZA_JOURNAL"]) if env.get("CADENZA_JOURNAL") else default_journal_path(env),
             provider=env.get("CADENZA_PROVIDER") or otherwise.get("provider"),
             model=env.get("CADENZA_MODEL") or otherwise.get("model"),
             language=_language(env.get("CADENZA_LANG") or otherwise.get("language") or ""),
@@ -60,9 +60,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _default_journal(env: Mapping[str, str]) -> Path:
-    base = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base) / "cadenza" / "journal.sqlite"
+def default_journal_path(environ: Mapping[str, str] | None = None) -> Path:
+    """``$XDG_DATA_HOME/cadenza/journal.sqlite``, or under ``~/.local/share`` where that is not set.
+
+    Raises:
+        ConfigError: neither that variable nor a home directory is known.
+    """
+    data = (os.environ if environ is None else environ).get("XDG_DATA_HOME", "")
+    if os.path.isabs(data):
+        return Path(data) / "cadenza" / "journal.sqlite"
+    try:
+        return Path.home() / ".local" / "share" / "cadenza" / "journal.sqlite"
+    except RuntimeError as error:
+        raise ConfigError(
+            "No home directory is known for the journal.", hint="Set XDG_DATA_HOME, or pass --journal FILE."
+        ) from error
 
 
 def _language(value: str) -> Language:

@@ -62,19 +62,7 @@ def no_journal(path: str | Path) -> NotFound:
 
 
 def default_journal_path() -> Path:
-    """``$XDG_DATA_HOME/cadenza/journal.sqlite``, or under ``~/.local/share`` where that is not set.
+    """The user's own journal; see :func:`cadenza.settings.default_journal_path`."""
+    from cadenza import settings
 
-    Raises:
-        ConfigError: neither that variable nor a home directory is known.
-    """
-    data = os.environ.get("XDG_DATA_HOME", "")
-    if os.path.isabs(data):
-        return Path(data) / "cadenza" / "journal.sqlite"
-    try:
-        return Path.home() / ".local" / "share" / "cadenza" / "journal.sqlite"
-    except RuntimeError as error:
-        from cadenza.errors import ConfigError
-
-        raise ConfigError(
-            "No home directory is known for the journal.", hint="Set XDG_DATA_HOME, or pass --journal FILE."
-        ) from error
+    return settings.default_journal_path()

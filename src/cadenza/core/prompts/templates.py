@@ -11,19 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-VARIABLES = frozenset(
-    {
-        "task",
-        "previous_response",
-        "iteration",
-        "max_movements",
-        "movement_iteration",
-        "report_dir",
-        "cycle_count",
-        "user_inputs",
-    }
-)
-"""Every variable of an instruction, ``{report:FILE}`` aside."""
+from cadenza.piece.vocabulary import VARIABLES
+
+__all__ = ["VARIABLES", "expand", "mentions", "reports_mentioned"]
 
 _PLACEHOLDER = re.compile(r"\{(?:report:([^{}\r\n]+)|([a-z_]+))\}")
 
