@@ -43,7 +43,6 @@ movements:
     )
     assert [(problem.line, problem.column, problem.severity, problem.value) for problem in problems] == [
         (2, 1, "warning", "max_movement"),
-        (4, 11, "warning", "a"),
         (5, 11, "error", "sometimes"),
         (7, 30, "error", "b"),
         (8, 11, "warning", "island"),
@@ -70,9 +69,13 @@ def test_a_file_that_is_not_there_is_not_found(write: Write) -> None:
 @pytest.mark.parametrize(
     ("rules", "warned"),
     [
-        ({"a": ["b"], "b": ["a"]}, ["a", "b"]),
+        ({"a": ["b"], "b": ["a"]}, ["a → b → a"]),
         ({"a": ["b"], "b": ["COMPLETE", "a"]}, []),
-        ({"a": ["b", "ABORT"], "b": ["b"]}, ["b"]),
+        ({"a": ["b", "ABORT"], "b": ["b"]}, ["b → b"]),
+        ({"a": ["b"], "b": ["c"], "c": ["b"]}, ["b → c → b"]),
+        ({"a": ["c", "b"], "b": ["a"], "c": ["a"]}, ["a → b → a"]),
+        ({"a": ["a"], "b": ["c"], "c": ["b", "a"]}, ["a → a", "b", "b → c → b", "c"]),
+        ({"a": ["b"], "b": ["a", "c"], "c": ["d"], "d": ["c"]}, ["c → d → c"]),
         ({"a": ["COMPLETE"]}, []),
     ],
 )
@@ -125,18 +128,21 @@ REVIEW = {"build": ["review"], "review": ["COMPLETE", "fix"], "fix": ["review", 
         (REVIEW, [["build", "review"]], ["review → fix → review"]),
         ({"plan": ["build"], "build": ["COMPLETE", "plan"]}, [], []),
         (
-            {"plan": ["build"], "build": ["check"], "check": ["plan", "COMPLETE"]},
+            {"plan": ["build"], "build": ["check"], "check": ["plan", "ABORT"]},
             [],
             ["plan → build → check → plan"],
         ),
         ({"ask": ["ask", "COMPLETE"]}, [], []),
-        ({"a": ["b"], "b": ["a", "COMPLETE"], "c": ["a"]}, [], ["a → b → a"]),
+        ({"a": ["b"], "b": ["a", "ABORT"], "c": ["a"]}, [], ["a → b → a"]),
     ],
     ids=["to-and-fro", "watched", "turned", "another", "exception", "long", "itself", "not-closed"],
 )
 def test_going_round_as_the_usual_thing_wants_a_monitor(
     write: Write, rules: dict[str, list[str]], cycles: list[list[str]], warned: list[str]
 ) -> None:
+    turned = {name: targets[::-1] for name, targets in rules.items()}
+    messages = [[p.message for p in lint(write(piece(way, *cycles)))] for way in (rules, turned)]
+    assert messages[0] == messages[1], "the order of rules makes no difference"
     found = [
         problem for problem in lint(write(piece(rules, *cycles))) if "monitor watches" in problem.message
     ]
@@ -406,6 +412,117 @@ movements:
     (problem,) = lint(write(text))
     assert (problem.severity, problem.line) == ("warning", 4)
     assert f"its {key} is never used" in problem.message
+
+
+def test_a_component_is_pointed_out_once(write: Write) -> None:
+    rules = {"check": ["COMPLETE", "this", "that"], "this": ["check"], "that": ["check", "ABORT"]}
+    (problem,) = lint(write(piece(rules)))
+    assert (problem.line, problem.value) == (3, "check → this → check")
+    assert "one of several among 3 movements" in problem.message
+    assert lint(write(piece(rules, ["that", "check"]))) == []
+
+
+def test_thousands_of_movements_in_a_row_are_one_component(write: Write) -> None:
+    rules = {f"m{at}": [f"m{(at + 1) % 1500}"] for at in range(1500)}
+    (problem,) = lint(write(piece(rules)))
+    assert "only max_movements stops it" in problem.message
+
+
+def test_a_monitor_that_leads_back_ends_nothing(write: Write) -> None:
+    text = piece({"a": ["b"], "b": ["a"]}, ["a", "b"])
+    assert lint(write(text)) == []
+    (problem,) = lint(write(text.replace("COMPLETE", "a")))
+    assert "only max_movements stops it" in problem.message
+
+
+# -- what is dropped --------------------------------------------------------------------------------------
+
+PARALLEL = """name: p
+movements:
+  - name: a
+    parallel: [{name: x, instruction: Do it, rules: [{condition: ok}]}]
+    rules: [{condition: 'all("ok")', next: COMPLETE}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "ignored", "line"),
+    [
+        ("steps:\n- {name: s, rules: [{condition: x, next: COMPLETE}]}", "steps", 2),
+        ("max_movements: 3\nmax_steps: 4", "max_steps", 3),
+        ("max_steps: 4\nmax_movements: 3", "max_steps", 2),
+        ("initial_movement: a\ninitial_step: a", "initial_step", 3),
+        ("piece_config: {model: m}\nworkflow_config: {model: n}", "workflow_config", 3),
+    ],
+)
+def test_the_second_of_two_spellings_is_pointed_out(
+    write: Write, extra: str, ignored: str, line: int
+) -> None:
+    (problem,) = lint(write(PARALLEL.replace("name: p", f"name: p\n{extra}", 1)))
+    assert (problem.severity, problem.line, problem.value) == ("warning", line, ignored)
+    assert f"{ignored} is ignored, because" in problem.message
+    assert problem.fix
+
+
+def test_one_spelling_with_nothing_behind_it_is_no_second_one(write: Write) -> None:
+    assert lint(write(PARALLEL.replace("name: p", "name: p\nmax_movements:\nmax_steps: 4", 1))) == []
+
+
+def test_two_instructions_are_pointed_out(write: Write) -> None:
+    text = PARALLEL.replace("instruction: Do it", "instruction: Do it, instruction_template: Do that")
+    (problem,) = lint(write(text))
+    assert (problem.severity, problem.value) == ("warning", "instruction")
+
+
+def test_a_report_of_a_parallel_parent_is_pointed_out(write: Write) -> None:
+    (problem,) = lint(write(PARALLEL.replace("    rules", "    report: {name: r.md}\n    rules", 1)))
+    assert (problem.severity, problem.line, problem.value) == ("warning", 5, "r.md")
+    assert "writes no reports itself" in problem.message
+    assert problem.fix
+
+
+@pytest.mark.parametrize(
+    ("flags", "phases", "words"),
+    [
+        (
+            "requires_user_input: true",
+            "single",
+            ["requires_user_input is ignored in a rule of a sub-movement"],
+        ),
+        (
+            "requires_user_input: true",
+            "three",
+            ["requires_user_input is ignored in a rule of a sub-movement"],
+        ),
+        ("requires_user_input: false", "single", []),
+        ("interactive_only: true", "single", ["interactive_only is ignored in a rule of a", "all rules are"]),
+        ("interactive_only: true", "three", ["all rules are interactive_only"]),
+    ],
+)
+def test_flags_of_lanes_that_nobody_reads_are_pointed_out(
+    write: Write, flags: str, phases: str, words: list[str]
+) -> None:
+    text = PARALLEL.replace("condition: ok", f"condition: ok, {flags}")
+    problems = lint(write(text.replace("name: p", f"name: p\nphases: {phases}", 1)))
+    messages = " | ".join(sorted(problem.message for problem in problems))
+    assert len(problems) == len(words)
+    assert all(word in messages for word in words)
+    assert all((problem.severity, problem.line) == ("warning", 5) and problem.fix for problem in problems)
+
+
+def test_a_judge_that_would_ask_a_person_is_pointed_out(write: Write) -> None:
+    text = piece({"a": ["b"], "b": ["a", "COMPLETE"]}, ["a", "b"])
+    (problem,) = lint(write(text.replace("condition: on", "condition: on, requires_user_input: true")))
+    assert (problem.severity, problem.value) == ("warning", "on")
+    assert "a loop monitor's judge" in problem.message
+
+
+def test_a_movement_for_nobody_but_a_person_is_pointed_out(write: Write) -> None:
+    text = one() + "        interactive_only: true\n"
+    (problem,) = lint(write(text))
+    assert (problem.severity, problem.line, problem.value) == ("warning", 4, "a")
+    assert "all rules are interactive_only" in problem.message
+    assert lint(write(text + "      - {condition: else, next: ABORT}\n")) == []
 
 
 # -- one mistake does not hide the others -----------------------------------------------------------------

@@ -183,3 +183,41 @@ def test_known_names_are_told_once(load: Load) -> None:
         load(piece)
     assert "(zzz); known are a" in str(caught.value)
     assert "a, a" not in str(caught.value)
+
+
+def test_a_sentence_that_ends_in_a_file_name_is_a_text(load: Load, tmp_path: Path) -> None:
+    piece = f"cadenza: 1\nname: p\nmovements:\n  - name: a\n    instruction: WORDS\n{RULES}"
+    words = "Write the summary to summary.md"
+    loaded = load(piece.replace("WORDS", words))
+    assert (loaded.warnings, words in loaded.texts.values()) == ((), True)
+    (tmp_path / "my words.md").write_text("Do what stands here.", encoding="utf-8")
+    assert "Do what stands here." in load(piece.replace("WORDS", "my words.md")).texts.values()
+    for path in ("./no such.md", "../no such words", "gone.md"):
+        with pytest.raises(PieceError, match="there is no such file"):
+            load(piece.replace("WORDS", path))
+
+
+@pytest.mark.parametrize("written", ["\\t", "\\n", "\\x1f", "\\x85"])
+@pytest.mark.parametrize(
+    ("key", "what"),
+    [
+        ("persona_name: ", "5:19: persona_name must be one line"),
+        ("parallel: [{rules: [{condition: x}], name: ", "5:48: a sub-movement's name must be one line"),
+    ],
+)
+def test_names_are_one_line(load: Load, key: str, what: str, written: str) -> None:
+    end = "}]" if "[" in key else ""
+    with pytest.raises(PieceError) as caught:
+        load(f'cadenza: 1\nname: p\nmovements:\n  - name: a\n    {key}"a{written}b"{end}\n{RULES}')
+    assert what in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("section", ["personas", "policies", "output-contracts"])
+def test_keys_of_sections_are_one_line(load: Load, section: str) -> None:
+    with pytest.raises(PieceError) as caught:
+        load(
+            f'cadenza: 1\nname: p\nfacets:\n  {section}:\n    "a\\tb": Be brief.\n'
+            f"movements:\n  - name: a\n{RULES}"
+        )
+    assert f"p.yaml:5:5: a key of {section} must be one line" in str(caught.value)

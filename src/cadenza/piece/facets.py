@@ -161,7 +161,7 @@ class FacetResolver:
 
     def _path(self, kind: FacetKind, node: Node, reference: str) -> Resolved | None:
         found = self._file(node, reference)
-        if found is not None and found.spec is None:
+        if found is not None and found.spec is None and not _is_prose(reference):
             fix = f"put the {FACET_WORDS[kind]} there, or mend the path"
             return self._literal(node, reference, "there is no such file", fix)
         return found
@@ -210,6 +210,15 @@ def _how_to_say(kind: FacetKind, word: str) -> str:
         f"write {kind}/{word}.md into a facets folder, or, where the word is the text itself, end it with a "
         "full stop, write more than one word, or a block (|)"
     )
+
+
+def _is_prose(reference: str) -> bool:
+    """Whether something that could be a path is a text all the same where no such file exists.
+
+    ``Write the summary to summary.md`` is; what begins like a path is meant as one, blanks or not.
+    """
+    begins = reference.startswith(("./", "../", "/", "~/"))
+    return not begins and any(char.isspace() for char in reference)
 
 
 def _looks_like_path(reference: str) -> bool:

@@ -1,10 +1,10 @@
 """All problems of a piece file at once, each with its place, the value and the fix.
 
 Lint looks at what loading looks at, and at more, all of it warnings: movements that nothing leads to,
-cycles that nothing ends or watches, monitors in each other's way, things written twice, data that is not
-there, placeholders and conditions that look mistyped (:mod:`.dialects.wording`), words that nobody is
-ever given. A key that is given twice is an error, and the rest of the file is looked at with its first
-value. Our own format is read strictly; in TAKT's an unknown key is a warning, because TAKT ignores it.
+cycles that nothing ends or watches, monitors in each other's way, things written twice or never read, data
+that is not there, placeholders and conditions that look mistyped (:mod:`.dialects.wording`), words that
+nobody is ever given. A key that is given twice is an error, and the rest of the file is looked at with its
+first value. Our own format is read strictly; in TAKT's an unknown key is a warning, because TAKT ignores it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from cadenza.errors import NotFound
 from cadenza.piece.dialects import Reading, dialect_of_node
 from cadenza.piece.dialects.checks import Draft
 from cadenza.piece.dialects.fields import Fields
-from cadenza.piece.dialects.movements import PlacedMovement
-from cadenza.piece.dialects.ways import endless, overlapping, unreachable, unwatched
+from cadenza.piece.dialects.movements import PlacedMovement, PlacedRule
+from cadenza.piece.dialects.takt import TAKT
+from cadenza.piece.dialects.ways import Component, endless, overlapping, unreachable, unwatched
 from cadenza.piece.dialects.wording import look_at_conditions, look_at_placeholders
 from cadenza.piece.find import find_piece, read_found
 from cadenza.piece.problems import Problem, Problems, Refused, in_order
@@ -49,6 +50,9 @@ def _look_closer(reading: Reading) -> None:
     draft, problems = reading.draft, reading.problems
     _look_at_ways(draft, problems)
     _look_at_monitors(draft, problems)
+    _look_at_spellings(draft, problems)
+    three = reading.draft.fields.get("phases")
+    _look_at_flags(draft, problems, three=three is not None and three.value == "three")
     shared = {file.node for file in reading.files if file.kind is not None}
     look_at_placeholders(draft, reading.texts, shared, problems)
     look_at_conditions(draft, problems)
@@ -66,14 +70,26 @@ def _look_at_ways(draft: Draft, problems: Problems) -> None:
         what = "nothing leads to this movement"
         fix = "name it in a rule's next:, or remove it"
         problems.warning(placed.fields.at("name"), what, placed.movement.name, fix)
-    for placed in endless(draft):
-        what = "no way leads from here to an end: only max_movements stops it"
-        fix = "add a rule with next: COMPLETE or ABORT to the cycle, or a loop monitor"
-        problems.warning(placed.fields.at("name"), what, placed.movement.name, fix)
-    for rule, cycle in unwatched(draft):
+    for component in endless(draft):
+        what = "no way leads out of this cycle: only max_movements stops it"
+        fix = "add a rule with next: COMPLETE or ABORT to the cycle"
+        if len(component.names) > 1:
+            fix += ", or a loop monitor that leads out of it"
+        problems.warning(component.first.fields.at("name"), _among(what, component), _round(component), fix)
+    for component in unwatched(draft):
         what = "no loop monitor watches this cycle"
-        fix = f"add one to loop_monitors, with cycle: [{', '.join(cycle)}]"
-        problems.warning(rule.fields.at("next"), what, " → ".join((*cycle, cycle[0])), fix)
+        fix = f"add one to loop_monitors, with cycle: [{', '.join(component.cycle)}]"
+        problems.warning(component.first.fields.at("name"), _among(what, component), _round(component), fix)
+
+
+def _round(component: Component) -> str:
+    return " → ".join((*component.cycle, component.cycle[0]))
+
+
+def _among(what: str, component: Component) -> str:
+    """``what``, with how many others go round with the cycle that is named."""
+    more = len(component.names) - len(component.cycle)
+    return f"{what}, which is one of several among {len(component.names)} movements" if more else what
 
 
 def _look_at_monitors(draft: Draft, problems: Problems) -> None:
@@ -81,6 +97,56 @@ def _look_at_monitors(draft: Draft, problems: Problems) -> None:
         line = earlier.fields.at("cycle").line
         what = f"the monitor on line {line} watches this step too: each begins the other's count anew"
         problems.warning(later.fields.at("cycle"), what, step, "watch it in one monitor")
+
+
+def _look_at_spellings(draft: Draft, problems: Problems) -> None:
+    """Two spellings of one thing, both there: the second is never read. Our own format has but one each."""
+    if draft.strict:
+        return
+    for names in (TAKT.movements_names, TAKT.initial_names, TAKT.limit_names, TAKT.config_names):
+        _look_at_spelling(draft.fields, names, problems)
+    for placed in draft.movements:
+        for movement in (placed, *placed.lanes):
+            _look_at_spelling(movement.fields, TAKT.instruction_names, problems)
+    for monitor in draft.monitors:
+        judge = monitor.fields.mapping("judge")
+        if judge is not None:
+            _look_at_spelling(judge, TAKT.instruction_names, problems)
+
+
+def _look_at_spelling(fields: Fields, names: tuple[str, ...], problems: Problems) -> None:
+    said = {str(key): key for key, node in fields if key in names and node.value is not None}
+    read = next((name for name in names if name in said), None)
+    for name, key in said.items():
+        if name != read:
+            what = f"{name} is ignored, because {read} is there too (line {said[str(read)].line})"
+            problems.warning(key, what, name, "keep one of the two")
+
+
+def _look_at_flags(draft: Draft, problems: Problems, *, three: bool) -> None:
+    """Flags of rules that nobody looks at, and movements that have no rule where nobody is there."""
+    for placed in draft.movements:
+        for lane in placed.lanes:
+            for rule in lane.rules:
+                _look_at_flag(rule, "requires_user_input", "a sub-movement", problems)
+                if not three:
+                    _look_at_flag(rule, "interactive_only", "a sub-movement", problems)
+        for movement in (placed, *placed.lanes):
+            if movement.rules and all(rule.rule.interactive_only for rule in movement.rules):
+                what = "all rules are interactive_only: in phases three none is left where nobody is there"
+                fix = "add a rule without it"
+                problems.warning(movement.fields.at("name"), what, movement.movement.name, fix)
+    for monitor in draft.monitors:
+        for rule in monitor.rules:
+            _look_at_flag(rule, "requires_user_input", "a loop monitor's judge", problems)
+
+
+def _look_at_flag(rule: PlacedRule, flag: str, whose: str, problems: Problems) -> None:
+    node = rule.fields.get(flag)
+    if node is not None and node.value is True:
+        what = f"{flag} is ignored in a rule of {whose}"
+        fix = "remove it, or put it into a rule of a movement"
+        problems.warning(node, what, rule.rule.condition, fix)
 
 
 def _look_for_twins(placed: PlacedMovement, names: dict[str, int], problems: Problems) -> None:
@@ -106,6 +172,12 @@ def _look_at_parent(placed: PlacedMovement, problems: Problems) -> None:
         if key in ("instruction", "instruction_template", "persona") and node.value is not None:
             what = f"a parallel movement is asked nothing itself: its {key} is never used"
             problems.warning(key, what, None, "move it into the sub-movements, or remove it")
+    if placed.reports:
+        report, at = placed.reports[0]
+        what = "a parallel movement writes no reports itself"
+        problems.warning(
+            at, what, report.name, "move it into a sub-movement, or let a later movement write it"
+        )
 
 
 def _look_at_arpeggio(placed: PlacedMovement, problems: Problems) -> None:

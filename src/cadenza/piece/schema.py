@@ -4,7 +4,8 @@ Which keys there are, and what each is for, comes from the key tables that the r
 (:class:`~cadenza.piece.dialects.grammar.Grammar`); a key without a shape here is a mistake that shows at
 once. An editor underlines what lint would only warn about, too: a key that nobody reads.
 
-What a schema cannot say (names that exist, cycles that end) is lint's to find.
+What a schema cannot say (names that exist, cycles that end, ``3.0``: to JSON Schema that is a
+whole number) is lint's to find.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from cadenza.piece.dialects.grammar import Grammar, Keys
 from cadenza.piece.dialects.kinds import KINDS, MOST_PARTS, PERMISSIONS
 from cadenza.piece.dialects.movements import SESSIONS
 from cadenza.piece.dialects.native import NATIVE, VERSION
-from cadenza.piece.dialects.reading import CONTROLS, LANGUAGES, PHASES
+from cadenza.piece.dialects.reading import LANGUAGES, PHASES
+from cadenza.piece.dialects.reports import NAMED
 from cadenza.piece.dialects.takt import TAKT
+from cadenza.piece.report_files import NAME_LIMIT
 from cadenza.piece.vocabulary import SENTINELS, Dialect
 
 Schema = dict[str, Any]
@@ -27,12 +30,24 @@ _GRAMMARS: Mapping[Dialect, Grammar] = {"takt": TAKT, "native": NATIVE}
 _TITLES: Mapping[Dialect, str] = {"takt": "A piece in TAKT's format", "native": "A piece of Cadenza"}
 
 _ANY: Schema = {}
+_NOTHING: Schema = {"type": "null"}
 _TEXT: Schema = {"type": "string"}
 _SAID: Schema = {"type": "string", "pattern": r"\S"}
 _FLAG: Schema = {"type": "boolean"}
 _TEXTS: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
 _NAMES: Schema = {"type": "array", "items": _TEXT}
-_SECTION: Schema = {"type": "object", "additionalProperties": _TEXT}
+_NO_CONTROLS = r"^(?![\s\S]*[\u0000-\u001f\u007f-\u009f])"
+_INSIDE = r"(?!/)(?!([\s\S]*/)?\.\.(/|$))"
+"""A path that is not absolute and goes up nowhere."""
+_LINE: Schema = {"type": "string", "pattern": _NO_CONTROLS}
+_NAME: Schema = {"type": "string", "pattern": rf"{_NO_CONTROLS}[\s\S]*\S"}
+_FILE: Schema = {
+    "type": "string",
+    "pattern": rf"{_NO_CONTROLS}{_INSIDE}(?![A-Za-z]:)(?![\s\S]*\\)(?!([\s\S]*/)?\s*\.?\s*$)",
+    "maxLength": NAME_LIMIT,
+}
+"""A report's name; see :func:`~cadenza.piece.report_files.report_name_problem`."""
+_SECTION: Schema = {"type": "object", "propertyNames": _LINE, "additionalProperties": _TEXT}
 
 
 def _count(least: int = 1, most: int | None = None) -> Schema:
@@ -61,16 +76,16 @@ _SHAPES: Mapping[str, Schema] = {
     "command": _SAID,
     "concurrency": _count(),
     "condition": _SAID,
-    "control": _one_of(*CONTROLS),
-    "cwd": _TEXT,
+    "control": _one_of("tags"),
+    "cwd": {"type": "string", "pattern": f"^{_INSIDE}"},
     "cycle": {"type": "array", "items": _TEXT, "minItems": 2},
     "description": _TEXT,
     "edit": _FLAG,
-    "file": _ANY,
+    "file": _NOTHING,
     "format": _TEXT,
     "initial_movement": _TEXT,
     "initial_step": _TEXT,
-    "inline_js": _ANY,
+    "inline_js": _NOTHING,
     "instruction": _TEXT,
     "instruction_template": _TEXT,
     "interactive_mode": _ANY,
@@ -93,7 +108,10 @@ _SHAPES: Mapping[str, Schema] = {
     "next": _TEXT,
     "order": _TEXT,
     "output_contracts": {
-        "anyOf": [_ref("reports"), {"type": "object", "properties": {"report": _ref("reports")}}]
+        "anyOf": [
+            _ref("reports"),
+            {"type": "object", "properties": {"report": {"anyOf": [_ref("reports"), _NOTHING]}}},
+        ]
     },
     "output_path": _TEXT,
     "parallel": _list("lane") | {"minItems": 1},
@@ -103,7 +121,7 @@ _SHAPES: Mapping[str, Schema] = {
     "part_persona": _TEXT,
     "pass_previous_response": _FLAG,
     "persona": _TEXT,
-    "persona_name": _TEXT,
+    "persona_name": _LINE,
     "phases": _one_of(*PHASES),
     "piece_config": _ref("config"),
     "policy": _TEXTS,
@@ -135,7 +153,10 @@ _SHAPES: Mapping[str, Schema] = {
 """What a key holds, wherever it stands. Section maps are added to these for the top level."""
 
 _SPECIAL: Mapping[str, Mapping[str, Schema]] = {
-    "lane": {"rules": _list("lane_rule")},
+    "movement": {"name": _NAME},
+    "lane": {"name": _NAME, "rules": _list("lane_rule")},
+    "judge": {"rules": _list("rule") | {"minItems": 1}},
+    "report": {"name": _FILE},
     "gate": {"type": _one_of("command"), "name": _TEXT},
     "provider": {"type": _SAID},
 }
@@ -186,7 +207,7 @@ def _definitions(grammar: Grammar) -> dict[str, Schema]:
         "provider": grammar.provider,
     } | ({"config": grammar.config} if grammar.config_names else {})
     found = {name: _mapping(grammar, name, keys) for name, keys in tables.items()}
-    found["reports"] = _reports(grammar.report)
+    found["reports"] = _reports()
     for name in ("movement", "lane"):
         named = found[name]["properties"]["name"]
         found[name]["properties"]["name"] = named | {"not": {"enum": sorted(SENTINELS)}}
@@ -213,29 +234,33 @@ def _mapping(
 
 def _or_nothing(shape: Schema) -> Schema:
     """A key with nothing behind it is read as if it were not there."""
-    if not shape:
+    if not shape or shape == _NOTHING:
         return shape
-    return {"anyOf": [*(shape["anyOf"] if set(shape) == {"anyOf"} else [shape]), {"type": "null"}]}
+    return {"anyOf": [*(shape["anyOf"] if set(shape) == {"anyOf"} else [shape]), _NOTHING]}
 
 
-def _reports(keys: Keys) -> Schema:
+def _reports() -> Schema:
     """The forms in which reports are named: a file name, a mapping of the known keys, labels and files."""
     labels = {
         "type": "object",
-        "propertyNames": {"not": {"enum": sorted(keys)}},
-        "additionalProperties": _TEXT,
-        "minProperties": 1,
+        "propertyNames": {"not": {"enum": sorted(NAMED)}},
+        "additionalProperties": _FILE,
     }
-    one = [_SAID, _ref("report"), labels]
+    one = [_FILE, _ref("report"), labels]
     return {"anyOf": [*one, {"type": "array", "items": {"anyOf": one}}]}
 
 
 def _one_needed(names: tuple[str, ...]) -> Schema:
-    return {"anyOf": [{"required": [name]} for name in names]}
+    return {"anyOf": [_all_said(name) for name in names]}
 
 
 def _not_both(one: str, other: str) -> Schema:
-    return {"not": {"required": [one, other]}}
+    return {"not": _all_said(one, other)}
+
+
+def _all_said(*names: str) -> Schema:
+    """All of ``names`` are there, with something behind them."""
+    return {"required": list(names), "properties": {name: {"not": _NOTHING} for name in names}}
 
 
 def _pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:

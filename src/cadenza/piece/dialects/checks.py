@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cadenza.errors import PieceError
 from cadenza.piece.conditions import Condition, parse_condition
-from cadenza.piece.dialects.fields import Fields, has_controls
+from cadenza.piece.dialects.fields import Fields, check_line
 from cadenza.piece.dialects.movements import PlacedMonitor, PlacedMovement, PlacedRule
 from cadenza.piece.dialects.reports import Placed
 from cadenza.piece.facets import nearest
@@ -45,24 +45,22 @@ def check(draft: Draft, problems: Problems) -> None:
     _check_names(draft.movements, problems)
     _check_initial(draft, problems)
     for placed in draft.movements:
-        _check_names(placed.lanes, problems)
+        _check_names(placed.lanes, problems, "sub-movement")
         _check_exits(placed, draft, problems)
         _check_reports(placed, problems)
     for monitor in draft.monitors:
         _check_monitor(monitor, draft, problems)
 
 
-def _check_names(movements: Iterable[PlacedMovement], problems: Problems) -> None:
+def _check_names(movements: Iterable[PlacedMovement], problems: Problems, whose: str = "movement") -> None:
     seen: dict[str, int] = {}
     for placed in movements:
         name, at = placed.movement.name, placed.fields.at("name")
         if name in SENTINELS:
             fix = "rename it: this word ends or parks a run"
             problems.error(at, "no movement may have this name", name, fix)
-        elif has_controls(name):
-            problems.error(
-                at, "a movement's name must be one line", name, "remove line breaks and control characters"
-            )
+        elif not check_line(at, f"a {whose}'s name", name, problems):
+            pass
         elif name in seen:
             fix = "give it another name"
             problems.error(at, f"the name was given already on line {seen[name]}", name, fix)

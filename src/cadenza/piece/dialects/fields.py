@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cadenza.piece.facets import nearest
-from cadenza.piece.problems import Problems
+from cadenza.piece.problems import Place, Problems
 from cadenza.piece.source import Key, Node
 
 
@@ -156,6 +156,14 @@ def names_of(fields: Fields, name: str) -> tuple[str, ...] | None:
         return None
     texts = [text_of(node, fields.problems, f"an item of {name}") for node in fields.items(name)]
     return tuple(text for text in texts if text is not None)
+
+
+def check_line(at: Place, what: str, text: str, problems: Problems) -> bool:
+    """Whether ``text``, which is shown to people and kept as a name, is one line; a problem where not."""
+    if has_controls(text):
+        problems.error(at, f"{what} must be one line", text, "remove line breaks and control characters")
+        return False
+    return True
 
 
 def has_controls(text: str) -> bool:

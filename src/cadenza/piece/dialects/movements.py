@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cadenza.piece.dialects.fields import Fields, mapping_of, names_of, text_of
+from cadenza.piece.dialects.fields import Fields, check_line, mapping_of, names_of, text_of
 from cadenza.piece.dialects.gates import read_gates
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.dialects.kinds import PERMISSIONS, KindReader, kind_of
@@ -123,7 +123,7 @@ class MovementReader:
             kind=kind,
             description=fields.text("description"),
             persona=persona,
-            persona_name=fields.text("persona_name") or performer_name,
+            persona_name=self._persona_name(fields) or performer_name,
             policies=self._facets(fields, "policies", "policy"),
             knowledge=self._facets(fields, "knowledge", "knowledge"),
             instruction=self.instruction(fields),
@@ -141,6 +141,12 @@ class MovementReader:
             command_gates=commands,
         )
         return PlacedMovement(movement, fields, rules, reports, lanes)
+
+    def _persona_name(self, fields: Fields) -> str | None:
+        name = fields.text("persona_name")
+        if name:
+            check_line(fields.at("persona_name"), "persona_name", name, self.problems)
+        return name
 
     def _persona(self, fields: Fields, movement: str) -> tuple[Facet | None, str | None]:
         if fields.text("persona") is None:

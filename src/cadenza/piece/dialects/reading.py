@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cadenza.ids import Hash
 from cadenza.piece.dialects.checks import Draft, check
-from cadenza.piece.dialects.fields import Fields, mapping_of
+from cadenza.piece.dialects.fields import Fields, check_line, mapping_of
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.dialects.movements import MovementReader, Performer, performer
 from cadenza.piece.facets import FacetResolver, FacetShelf, UsedFile
@@ -75,6 +75,7 @@ def _read_sections(fields: Fields, grammar: Grammar, facets: FacetResolver) -> N
         if section is None:
             continue
         for key, node in section:
+            check_line(key, f"a key of {name}", key, facets.problems)
             if isinstance(node.value, str):
                 facets.sections.setdefault(kind, {})[str(key)] = node
             else:

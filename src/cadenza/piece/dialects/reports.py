@@ -23,7 +23,8 @@ from cadenza.piece.source import Node
 Placed = tuple[Report, Node]
 """A report, and where its name stands."""
 
-_LABEL_FORM_ENDS = ("format", "order", "use_judge", "name")
+NAMED = ("format", "order", "use_judge", "name")
+"""A mapping with one of these keys is one report; any other is labels and files."""
 
 
 def read_reports(fields: Fields, facets: FacetResolver, grammar: Grammar) -> list[Placed]:
@@ -59,7 +60,7 @@ def _item(node: Node, facets: FacetResolver, grammar: Grammar) -> list[Placed]:
     fields = mapping_of(node, facets.problems, "a report")
     if fields is None:
         return []
-    if any(key in _LABEL_FORM_ENDS for key, _ in fields):
+    if any(key in NAMED for key, _ in fields):
         return _named(fields, facets, grammar)
     return [
         (Report(name=name, label=str(label)), value)

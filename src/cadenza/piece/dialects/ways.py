@@ -1,25 +1,42 @@
 """The ways between movements: what leads nowhere, what never ends, and what can go to and fro unwatched.
 
-Nothing here keeps a piece from being played; lint says it.
+Nothing here keeps a piece from being played; lint says it. Cycles are looked at as *components*: movements
+that all lead to one another (strongly connected), or one that leads to itself. In which order a movement's
+rules stand makes no difference to any of it.
 
-**Unwatched cycles.** Most pieces have many cycles: a movement that is stuck leads back to the plan, a
-reviewer back to the builder. To name them all would be noise. A *back way* leads to a movement that stands
-earlier in the file; it is the *usual* one where it is the movement's first rule, because writers put the
-expected outcome first. A cycle is pointed out when all its back ways are usual ones: then going round is
-what its movements do when all goes well, as when ``fix`` returns to ``review``, and only a judge's mood
-ends it. A way back that is an exception (``build`` finds that the plan is wrong) needs no monitor. A loop
-monitor watches a cycle when it names the same movements in the same order, begun anywhere.
+**Without an exit.** No rule leads out of the component, and no judge of a monitor that watches it does: only
+the piece's limit ends the run. This is always said, once for each component.
+
+**With an exit, unwatched.** Most pieces are one big component: a movement that is stuck leads back to the
+plan, a reviewer back to the builder. To name them all would be noise, as a way back that is an exception
+(``build`` finds that the plan is wrong) needs no monitor. So components are looked for among the *expected*
+ways alone: all ways onwards, and of a movement that can do nothing but go back (``fix``), the way back to the
+nearest. ``ABORT`` is no way onwards. Each such component is said once where no monitor watches it.
+
+A monitor watches a component when all movements of its cycle are in it and each leads to the next.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from cadenza.piece.dialects.checks import ENDS, Draft
-from cadenza.piece.dialects.movements import PlacedMonitor, PlacedMovement, PlacedRule
+from cadenza.piece.dialects.checks import Draft
+from cadenza.piece.dialects.movements import PlacedMonitor, PlacedMovement
+from cadenza.piece.vocabulary import ABORT
 
-Ways = dict[str, set[str]]
+Ways = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Movements that lead to one another, in the order of the file, and the shortest cycle through the
+    first of them."""
+
+    first: PlacedMovement
+    names: tuple[str, ...]
+    cycle: tuple[str, ...]
 
 
 def unreachable(draft: Draft) -> list[PlacedMovement]:
@@ -33,37 +50,39 @@ def unreachable(draft: Draft) -> list[PlacedMovement]:
         name = ahead.pop()
         if name in ways and name not in reached:
             reached.add(name)
-            ahead |= ways[name]
+            ahead.update(ways[name])
     return [placed for placed in draft.movements if placed.movement.name not in reached]
 
 
-def endless(draft: Draft) -> list[PlacedMovement]:
-    """The movements from which no rule and no judge ever leads to an end."""
+def endless(draft: Draft) -> list[Component]:
+    """The components that neither a rule nor a judge ever leads out of."""
     ways = _ways(draft)
-    for monitor in draft.monitors:
-        for name in monitor.monitor.cycle:
-            ways.setdefault(name, set()).update(rule.rule.next or "" for rule in monitor.rules)
-    ending: set[str] = set(ENDS)
-    while more := {name for name, targets in ways.items() if name not in ending and targets & ending}:
-        ending |= more
-    return [placed for placed in draft.movements if placed.rules and placed.movement.name not in ending]
+    found = []
+    for component in _components(draft, ways):
+        inside = set(component.names)
+        judged = {
+            rule.rule.next or ""
+            for monitor in draft.monitors
+            if _watches(monitor, component, ways)
+            for rule in monitor.rules
+        }
+        if not any(set(ways[name]) - inside for name in inside) and not judged - inside:
+            found.append(component)
+    return found
 
 
-def unwatched(draft: Draft) -> Iterator[tuple[PlacedRule, tuple[str, ...]]]:
-    """The cycles that go round when all goes well, and that no loop monitor watches; with the rule that
-    closes each. Those that never end at all are left to :func:`endless`."""
-    place = {name: at for at, name in reversed(list(enumerate(draft.names)))}
-    ways = _usual_ways(draft, place)
-    never = {placed.movement.name for placed in endless(draft)}
-    watched = [monitor.monitor.cycle for monitor in draft.monitors]
-    for placed in draft.movements:
-        name, rule = placed.movement.name, next(iter(placed.rules), None)
-        target = rule.rule.next or "" if rule else ""
-        if rule is None or name in never or place.get(target, len(place)) >= place[name]:
-            continue
-        cycle = _shortest(ways, target, name)
-        if cycle and not any(_same_cycle(cycle, other) for other in watched):
-            yield rule, cycle
+def unwatched(draft: Draft) -> list[Component]:
+    """The components that go round when all goes well, and that no loop monitor watches. Those that never
+    end at all are left to :func:`endless`, and those of one movement alone, which no monitor can watch."""
+    ways = _ways(draft)
+    never = {name for component in endless(draft) for name in component.names}
+    return [
+        component
+        for component in _components(draft, _expected(draft, ways))
+        if len(component.names) > 1
+        and component.names[0] not in never
+        and not any(_watches(monitor, component, ways) for monitor in draft.monitors)
+    ]
 
 
 def overlapping(monitors: Sequence[PlacedMonitor]) -> Iterator[tuple[PlacedMonitor, PlacedMonitor, str]]:
@@ -82,45 +101,106 @@ def overlapping(monitors: Sequence[PlacedMonitor]) -> Iterator[tuple[PlacedMonit
 
 
 def _ways(draft: Draft) -> Ways:
+    """Where each movement leads, each target once, in the order of the file; what is no movement last."""
+    place = _places(draft)
     return {
-        placed.movement.name: {rule.rule.next or "" for rule in placed.rules} for placed in draft.movements
+        placed.movement.name: sorted(
+            {rule.rule.next or "" for rule in placed.rules},
+            key=lambda target: (place.get(target, len(place)), target),
+        )
+        for placed in draft.movements
     }
 
 
-def _usual_ways(draft: Draft, place: Mapping[str, int]) -> Mapping[str, list[str]]:
-    """Where each movement leads when all goes well: onwards by any rule, back by its first."""
-    ways: dict[str, list[str]] = {}
-    for placed in draft.movements:
-        here = place[placed.movement.name]
-        targets = [rule.rule.next or "" for rule in placed.rules]
-        known = [(at, target) for at, target in enumerate(targets) if target in place]
-        ways[placed.movement.name] = [target for at, target in known if at == 0 or place[target] > here]
-    return ways
+def _places(draft: Draft) -> dict[str, int]:
+    return {name: at for at, name in enumerate(dict.fromkeys(draft.names))}
 
 
-def _shortest(ways: Mapping[str, list[str]], start: str, end: str) -> tuple[str, ...] | None:
-    """The shortest way from ``start`` to ``end``, both named."""
+def _expected(draft: Draft, ways: Ways) -> Ways:
+    """Where each movement leads when all goes well: onwards, or, where it can only go back, the nearest."""
+    place = _places(draft)
+    expected = {}
+    for name, targets in ways.items():
+        onwards = [target for target in targets if place.get(target, len(place)) > place[name]]
+        back = [target for target in targets if target in place and place[target] < place[name]]
+        expected[name] = onwards if set(onwards) - {ABORT} else [*back[-1:], *onwards]
+    return expected
+
+
+def _watches(monitor: PlacedMonitor, component: Component, ways: Ways) -> bool:
+    cycle = monitor.monitor.cycle
+    return set(cycle) <= set(component.names) and all(then in ways[name] for name, then in _steps(cycle))
+
+
+def _components(draft: Draft, ways: Ways) -> list[Component]:
+    """The strongly connected components that hold a cycle, by their first movement in the file."""
+    place = _places(draft)
+    first = {placed.movement.name: placed for placed in reversed(draft.movements)}
+    found = []
+    for members in _strongly_connected(ways):
+        names = sorted(members, key=place.__getitem__)
+        inside = {name: [target for target in ways[name] if target in members] for name in names}
+        cycle = _shortest(inside, names[0])
+        if cycle:
+            found.append(Component(first[names[0]], tuple(names), cycle))
+    return sorted(found, key=lambda component: place[component.names[0]])
+
+
+def _strongly_connected(ways: Ways) -> Iterator[set[str]]:
+    """Kosaraju's way: what is left last going forth is gathered first going back. Without recursion, as a
+    file may hold thousands of movements in a row."""
+    back: dict[str, list[str]] = {name: [] for name in ways}
+    for name, targets in ways.items():
+        for target in targets:
+            if target in back:
+                back[target].append(name)
+    left = [name for start, seen in _starts(ways) for name in _walk(ways, start, seen)]
+    seen: set[str] = set()
+    for start in reversed(left):
+        if start not in seen:
+            yield set(_walk(back, start, seen))
+
+
+def _starts(ways: Ways) -> Iterator[tuple[str, set[str]]]:
+    """Each movement that was not seen yet when its turn comes, with the set of those seen."""
+    seen: set[str] = set()
+    for start in ways:
+        if start not in seen:
+            yield start, seen
+
+
+def _walk(ways: Ways, start: str, seen: set[str]) -> Iterator[str]:
+    """All that can be reached from ``start`` and was not seen, each when everything behind it was."""
+    seen.add(start)
+    open_ = [(start, iter(ways[start]))]
+    while open_:
+        name, targets = open_[-1]
+        target = next((item for item in targets if item in ways and item not in seen), None)
+        if target is None:
+            open_.pop()
+            yield name
+        else:
+            seen.add(target)
+            open_.append((target, iter(ways[target])))
+
+
+def _shortest(ways: Ways, start: str) -> tuple[str, ...] | None:
+    """The shortest cycle through ``start``, each movement named once."""
     ahead: deque[tuple[str, ...]] = deque([(start,)])
-    seen = {start}
+    seen: set[str] = set()
     while ahead:
         path = ahead.popleft()
-        if path[-1] == end:
-            return path
-        for target in ways.get(path[-1], ()):
+        for target in ways[path[-1]]:
+            if target == start:
+                return path
             if target not in seen:
                 seen.add(target)
                 ahead.append((*path, target))
     return None
 
 
-def _same_cycle(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two cycles are one, begun at different places."""
-    turned = [*one, *one]
-    return len(one) == len(other) and any(turned[at : at + len(one)] == [*other] for at in range(len(one)))
-
-
 def _steps(cycle: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
 
 
-__all__ = ["endless", "overlapping", "unreachable", "unwatched"]
+__all__ = ["Component", "endless", "overlapping", "unreachable", "unwatched"]

@@ -78,7 +78,9 @@ def _look_at_report(at: Node, name: str, written: Sequence[str], asks: bool, pro
 
 
 def _written(draft: Draft) -> list[str]:
+    """The reports that somebody writes: neither a parent of sub-movements nor an arpeggio does."""
     movements = [item for placed in draft.movements for item in (placed, *placed.lanes)]
+    movements = [item for item in movements if item.movement.kind not in ("parallel", "arpeggio")]
     return [report.name for placed in movements for report, _ in placed.reports]
 
 
