@@ -10,6 +10,7 @@ import json
 import socket
 import struct
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -85,7 +86,7 @@ class Recorded(msgspec.Struct, frozen=True):
     body: Any
 
 
-class FakeServer:
+class FakeServer(ABC):
     """The server: a context manager that listens on a free port of 127.0.0.1.
 
     ``rejects`` names request fields that get a 400, as from servers that do not know them.
@@ -164,33 +165,33 @@ class FakeServer:
             return Fail(400, "the body is not a JSON object")
         return self.problem(request)
 
+    @abstractmethod
     def problem(self, request: Recorded) -> Fail | None:
         """What is wrong with a request, in the format's own words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def models(self) -> dict[str, Any]:
         """The answer to a call for the list of models."""
-        raise NotImplementedError
 
+    @abstractmethod
     def whole(self, answer: Say, asked: Mapping[str, Any]) -> dict[str, Any]:
         """An answer in one piece; ``asked`` is the request's body."""
-        raise NotImplementedError
 
+    @abstractmethod
     def opening(self, answer: Say, asked: Mapping[str, Any]) -> Iterable[bytes]:
         """What a stream begins with, before the first piece of text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def piece(self, text: str, number: int, asked: Mapping[str, Any]) -> bytes:
         """The frame of one piece of text, counted from 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def closing(self, answer: Say, asked: Mapping[str, Any]) -> Iterable[bytes]:
         """What a stream ends with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def envelope(self, failure: Fail) -> dict[str, Any]:
         """The body of an error."""
-        raise NotImplementedError
 
 
 class _Server(ThreadingHTTPServer):
