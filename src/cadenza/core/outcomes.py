@@ -27,7 +27,8 @@ class Outcome(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True):
 
 
 class Replied(Outcome, frozen=True, tag="replied", kw_only=True, omit_defaults=True):
-    """A model answered. The text is the conversation's next assistant message; ``blank``: it says nothing."""
+    """A model answered. The text is the conversation's next assistant message; ``blank``: it says nothing.
+    ``calls`` are the tool calls that came with it: a JSON list of ``{id, name, arguments}``, by hash."""
 
     text: Hash
     usage: Usage = Usage()
@@ -35,6 +36,7 @@ class Replied(Outcome, frozen=True, tag="replied", kw_only=True, omit_defaults=T
     finish: str = "stop"
     blocked: bool = False
     blank: bool = False
+    calls: Hash | None = None
 
 
 class Returned(Outcome, frozen=True, tag="returned", omit_defaults=True):
@@ -43,11 +45,39 @@ class Returned(Outcome, frozen=True, tag="returned", omit_defaults=True):
     value: Any = None
 
 
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a tool needs from a person before it can go on: it is called again with the decision."""
+
+    question: str
+    reason: str = ""
+    schema: dict[str, Any] | None = None
+    screen: str | None = None
+    generation: int = 0
+
+
+class Did(Outcome, frozen=True, tag="did", kw_only=True, omit_defaults=True):
+    """An agent's tool came back with a text for the model, by hash. ``error``: it could not do what it was
+    asked, ``code`` says why for machines. ``data`` is what software may want to know (an exit code, a
+    path). ``wants``: a person is needed first. ``again``: not yet; ask again later (waiting tools)."""
+
+    text: Hash
+    error: bool = False
+    code: str | None = None
+    data: Any = None
+    wants: Wanted | None = None
+    again: bool = False
+
+
 class Answered(Outcome, frozen=True, tag="answered", omit_defaults=True):
-    """A person (or whoever ``by`` names) answered a request."""
+    """A person (or whoever ``by`` names) answered a request; ``earlier``: one that was decided before."""
 
     value: Any
     by: str = ""
+    earlier: bool = False
+
+
+class Expired(Outcome, frozen=True, tag="expired", omit_defaults=True):
+    """Nobody answered a request in time."""
 
 
 class Failed(Outcome, frozen=True, tag="failed", kw_only=True, omit_defaults=True):
@@ -73,4 +103,4 @@ class Cancelled(Outcome, frozen=True, tag="cancelled", omit_defaults=True):
     """The run was cancelled while the demand was being met."""
 
 
-AnyOutcome = Replied | Returned | Answered | Failed | Unknown | Cancelled
+AnyOutcome = Replied | Returned | Did | Answered | Expired | Failed | Unknown | Cancelled

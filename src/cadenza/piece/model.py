@@ -44,7 +44,8 @@ class Facet(Model):
 
 class Rule(Model):
     """One way out of a movement. ``condition`` is as written: a label, ``ai("…")``, ``all(…)`` or
-    ``any(…)``. ``next`` is a movement, ``COMPLETE`` or ``ABORT``; the rules of a lane have none."""
+    ``any(…)``. ``next`` is a movement, ``COMPLETE`` or ``ABORT`` (with ``control: tools``: a movement or
+    ``WAIT_SUBTASKS``); the rules of a lane have none."""
 
     condition: str
     next: str | None = None
@@ -140,9 +141,67 @@ class Arpeggio(Model):
     output: str | None = None
 
 
+class Guards(Model):
+    """What ends an agent that does not come to an end by itself (Maestro, guards).
+
+    ``text_only_limit``: turns in a row without a tool call; ``max_iterations``: turns of one movement;
+    ``max_revisits``: how often a movement may be entered again in one run; ``ask_limit``: questions of the
+    agent that park the run, after which ``ask_limit_deflections`` more are sent back unanswered.
+    ``context_window`` is the model's, in tokens (0: not known, no guard); at so many percent of it the agent
+    is warned, urged, and made to hand over.
+    """
+
+    text_only_limit: int = 3
+    max_iterations: int = 200
+    max_revisits: int = 10
+    ask_limit: int = 3
+    ask_limit_deflections: int = 2
+    context_window: int = 0
+    context_warn: int = 70
+    context_urge: int = 85
+    context_force: int = 95
+
+
+class RequestPolicy(Model):
+    """What holds for every request of a piece: ``deadline`` and ``remind`` in seconds, None for never."""
+
+    deadline: float | None = None
+    on_deadline: Literal["resume", "abort"] = "resume"
+    remind: float | None = None
+
+
+class Budget(Model):
+    """What a run and all its children may spend together; None is no limit. ``cost`` in the currency of
+    the price table, ``wall_time`` in seconds from the beginning of the first run."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    tool_calls: int | None = None
+    wall_time: float | None = None
+
+
+class McpServer(Model):
+    """A server of the Model Context Protocol whose tools a piece uses.
+
+    ``command`` is its argument list (stdio), or ``url`` its address (streamable HTTP). ``env`` and
+    ``headers`` name environment variables whose values are handed on; values stand nowhere in a piece.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str | None = None
+    env: tuple[str, ...] = ()
+    headers: dict[str, str] = {}
+    timeout: float = 60.0
+
+
 class Movement(Model):
     """One part of a piece: who performs it, with which words, and where it can lead.
 
+    ``default_next`` is where it leads when nobody chooses (a movement or a sentinel); ``allowed_tools`` names
+    tools (``*`` at the end of a name stands for the rest of it; None: see ``core/toolboxes.py``),
+    ``allowed_commands`` the programs that ``run_command`` may start; ``tool_timeout`` is in seconds a call.
+    The three limits replace the piece's guards.
     ``required_permission_mode`` is what it needs at least; ``permission`` is what it has, as the
     configuration resolved it when the run began.
     """
@@ -162,7 +221,14 @@ class Movement(Model):
     pass_previous_response: bool = True
     provider: str | None = None
     model: str | None = None
-    session: Literal["continue", "refresh"] = "continue"
+    session: Literal["continue", "refresh", "handover"] = "continue"
+    default_next: str | None = None
+    text_only_limit: int | None = None
+    max_iterations: int | None = None
+    max_revisits: int | None = None
+    allowed_commands: tuple[str, ...] | None = None
+    network: bool = False
+    tool_timeout: float | None = None
     allowed_tools: tuple[str, ...] | None = None
     required_permission_mode: Literal["readonly", "edit", "full"] | None = None
     permission: Literal["readonly", "edit", "full"] | None = None
@@ -190,6 +256,11 @@ class Piece(Model):
     initial_movement: str
     movements: tuple[Movement, ...]
     loop_monitors: tuple[LoopMonitor, ...] = ()
+    guards: Guards = Guards()
+    requests: RequestPolicy = RequestPolicy()
+    budget: Budget = Budget()
+    mcp_servers: tuple[McpServer, ...] = ()
+    stable_tools: Literal["piece", "movement"] = "piece"
 
     @cached_property
     def by_name(self) -> Mapping[str, Movement]:

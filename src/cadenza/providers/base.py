@@ -19,11 +19,23 @@ CallKey = tuple[str, str, str]
 """(movement, persona, purpose): what a scripted provider may tell calls apart by."""
 
 
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call that a model made. ``arguments`` is the JSON text as the model wrote it, valid or not; ``id``
+    is the server's (empty where it gave none) until the engine has stored it, then unique in its message."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 class ChatMessage(msgspec.Struct, frozen=True):
-    """One message of a conversation, as stored: text only in this version."""
+    """One message of a conversation, as stored. ``calls`` stand in an assistant's message only; ``call`` is
+    the id of the call whose result a ``tool`` message is."""
 
     role: Role
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    call: str | None = None
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +44,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     ``schema`` is a JSON Schema that the answer must follow (the provider constrains the answer where
     the server can). ``earlier`` counts the calls that this run issued before this one, by
     :data:`CallKey`; with it a scripted provider is a pure function and needs no cursor.
-    ``attempt`` is 1 for the first try of this demand.
+    ``attempt`` is 1 for the first try of this demand. ``tools`` are ``{name, description, parameters}`` in
+    the order in which they must be sent; the model may call any number of them.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -46,12 +59,14 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     attempt: int = 1
     earlier: Mapping[CallKey, int] = {}
+    tools: tuple[Mapping[str, Any], ...] = ()
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. ``finish`` is ``stop``, ``length`` or the server's own word.
 
     ``status`` is ``done`` but where a script says that the agent was ``blocked`` or failed (``error``).
+    ``calls`` are the tool calls in the model's order.
     """
 
     text: str
@@ -60,6 +75,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     finish: str = "stop"
     status: Literal["done", "blocked", "error"] = "done"
     structured: Any = None
+    calls: tuple[ToolCall, ...] = ()
 
 
 OnText = Callable[[str], None]
