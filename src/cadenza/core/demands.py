@@ -107,7 +107,7 @@ class AskPerson(Demand, frozen=True, tag="ask", kw_only=True, omit_defaults=True
     question: Hash
     reason: str = "user_input"
     schema: Hash | None = None
-    sentinel: str = "ASK"
+    sentinel: str = ""
     key: str | None = None
     screen: str | None = None
     generation: int = 0

@@ -7,13 +7,14 @@ a way that its stored JSON could not be read.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from cadenza.core.demands import AnyDemand
 from cadenza.core.outcomes import AnyOutcome
 from cadenza.core.signals import EndStatus, Signal
+from cadenza.core.spending import Price, Spend
 from cadenza.ids import Hash
 from cadenza.piece.vocabulary import Language, PermissionMode
 
@@ -28,7 +29,9 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     ``history`` is how many movements back the loop monitors look, ``limit`` how many visits (judges
     included) the run may have. ``interactive``: somebody is there, so ``interactive_only`` rules count.
     ``providers`` says what each provider's name (the empty one: no name) meant when the run began, with the
-    server's address.
+    server's address. ``tools`` is the toolbox that the run pinned. ``root`` is the first run of the tree that
+    this one belongs to, ``parent`` the run that started it; a ``detached`` one is nobody's child.
+    ``budget`` limits the whole tree, ``shared`` says that the workspace is.
     """
 
     piece: Hash
@@ -45,12 +48,33 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     history: int = 0
     limit: int = 10
     interactive: bool = False
+    tools: Hash | None = None
+    root: str | None = None
+    parent: str | None = None
+    detached: bool = False
+    budget: Spend = Spend()
+    prices: dict[str, Price] = {}
+    shared: bool = False
+
+
+class RunForked(Event, frozen=True, tag="run.forked", kw_only=True, omit_defaults=True):
+    """A run begins as another one stood after its event ``seq``: ``state`` is that state as JSON.
+
+    ``seed`` is the new run's own: for its demands, requests and children; conversations keep their ids, and
+    are read from the run that they were written in.
+    """
+
+    origin: str
+    seq: int
+    seed: str
+    state: dict[str, Any]
 
 
 class VisitStarted(Event, frozen=True, tag="visit.started", kw_only=True, omit_defaults=True):
     """A movement begins.
 
-    ``cause``: ``start``, ``rule``, ``monitor``, ``answer``, ``gate``, ``retry``, ``restart``.
+    ``cause``: ``start``, ``rule``, ``monitor``, ``answer``, ``gate``, ``retry``, ``restart``, ``children``
+    (they have ended), ``context`` (it was full).
     ``version`` is the movement kind's; ``attempt`` grows when the same visit is restarted from its head.
     ``lanes`` names the sub-movements whose own counters grow with it. ``limit`` is set where a retry grants
     more visits. ``answers`` are people's, ``note`` is what a command gate said.
@@ -105,7 +129,12 @@ class DemandResolved(Event, frozen=True, tag="demand.resolved", kw_only=True, om
 
 
 class RequestOpened(Event, frozen=True, tag="request.opened", kw_only=True, omit_defaults=True):
-    """Somebody is asked. ``demand`` is the demand that the answer resolves."""
+    """Somebody is asked. ``demand`` is the demand that the answer resolves.
+
+    ``key`` is its place in the run's ledger, ``screen`` what a person must solve. ``deadline`` is in epoch
+    seconds (0: none), ``on_deadline`` what happens then; ``remind`` is every so many seconds, ``remind_at``
+    the first time.
+    """
 
     id: str
     demand: str
@@ -114,6 +143,42 @@ class RequestOpened(Event, frozen=True, tag="request.opened", kw_only=True, omit
     reason: str = "user_input"
     lane: str = ""
     schema: Hash | None = None
+    sentinel: str = ""
+    key: str | None = None
+    screen: str | None = None
+    generation: int = 0
+    deadline: float = 0.0
+    on_deadline: Literal["resume", "abort"] = "resume"
+    remind: float = 0.0
+    remind_at: float = 0.0
+
+
+class RequestMoved(Event, frozen=True, tag="request.moved", kw_only=True, omit_defaults=True):
+    """The card that is open already is what another demand waits for now: the same thing was asked again."""
+
+    id: str
+    demand: str
+
+
+class RequestReminded(Event, frozen=True, tag="request.reminded", kw_only=True, omit_defaults=True):
+    """Nobody has answered for another while; ``count`` is how often that has been said, ``next`` when it is
+    said again."""
+
+    id: str
+    count: int
+    next: float
+
+
+class RequestExpired(Event, frozen=True, tag="request.expired", kw_only=True, omit_defaults=True):
+    """Nobody answered in time."""
+
+    id: str
+
+
+class RequestKept(Event, frozen=True, tag="request.kept", kw_only=True, omit_defaults=True):
+    """An answer came while no demand waited for it: it stays in the ledger for whoever asks again."""
+
+    id: str
 
 
 class RequestDecided(Event, frozen=True, tag="request.decided", kw_only=True, omit_defaults=True):
@@ -142,6 +207,41 @@ class VisitEnded(Event, frozen=True, tag="visit.ended", kw_only=True, omit_defau
 
     visit: int
     signal: Signal
+
+
+class AskDeflected(Event, frozen=True, tag="ask.deflected", kw_only=True, omit_defaults=True):
+    """A question over the limit was sent back to the agent (Maestro B.4)."""
+
+    lane: str = ""
+
+
+class ToolGranted(Event, frozen=True, tag="tool.granted", kw_only=True, omit_defaults=True):
+    """A tool that was asked for may be called from now on, through ``use_tool``."""
+
+    name: str
+
+
+class ChildEnded(Event, frozen=True, tag="child.ended", kw_only=True, omit_defaults=True):
+    """A child run is over (input: written in the transaction that ended the child)."""
+
+    run: str
+    status: EndStatus
+    reason: str = ""
+    message: str = ""
+    output: Hash | None = None
+    reports: dict[str, Hash] = {}
+
+
+class ChildReopened(Event, frozen=True, tag="child.reopened", kw_only=True, omit_defaults=True):
+    """A child that had ended goes on (input)."""
+
+    run: str
+
+
+class BudgetRaised(Event, frozen=True, tag="budget.raised", kw_only=True, omit_defaults=True):
+    """Somebody changed what the tree may spend (input, to its root): these limits replace those before."""
+
+    budget: Spend
 
 
 class Warned(Event, frozen=True, tag="run.warned", kw_only=True, omit_defaults=True):
@@ -176,10 +276,17 @@ class InputRefused(Event, frozen=True, tag="input.refused", kw_only=True, omit_d
     message: str
 
 
+class InputTaken(Event, frozen=True, tag="input.taken", kw_only=True, omit_defaults=True):
+    """The input that was next has been looked at: ``input`` is its type."""
+
+    input: str
+
+
 class RunHeld(Event, frozen=True, tag="run.held", kw_only=True, omit_defaults=True):
     """The run stands until somebody resumes it.
 
-    ``reason``: ``interrupted``, ``poison``, ``code_changed``, ``host`` (a file or folder failed).
+    ``reason``: ``interrupted``, ``poison``, ``code_changed``, ``host`` (a file or folder failed),
+    ``provider``, ``budget`` (what the tree may spend is spent).
     """
 
     reason: str
@@ -203,14 +310,24 @@ class RunEnded(Event, frozen=True, tag="run.ended", kw_only=True, omit_defaults=
 
 AnyEvent = (
     RunStarted
+    | RunForked
     | VisitStarted
     | DemandIssued
     | DemandStarted
     | DemandRetried
     | DemandResolved
     | RequestOpened
+    | RequestMoved
+    | RequestReminded
+    | RequestExpired
+    | RequestKept
     | RequestDecided
     | RequestClosed
+    | AskDeflected
+    | ToolGranted
+    | ChildEnded
+    | ChildReopened
+    | BudgetRaised
     | ReportSaved
     | VisitEnded
     | Warned
@@ -218,11 +335,20 @@ AnyEvent = (
     | ResumeRequested
     | RetryRequested
     | InputRefused
+    | InputTaken
     | RunHeld
     | RunReleased
     | RunEnded
 )
-InputEvent = RequestDecided | CancelRequested | ResumeRequested | RetryRequested
+InputEvent = (
+    RequestDecided
+    | CancelRequested
+    | ResumeRequested
+    | RetryRequested
+    | ChildEnded
+    | ChildReopened
+    | BudgetRaised
+)
 """Events that anyone may append; they only queue. All others are the lease holder's alone."""
 
 

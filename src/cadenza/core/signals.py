@@ -16,15 +16,19 @@ from cadenza.ids import Hash
 from cadenza.piece import vocabulary as words
 
 EndStatus = Literal["completed", "aborted", "cancelled", "error"]
-WaitStatus = Literal["waiting_human", "waiting_subtasks", "waiting_agent", "waiting_until"]
-Status = Literal["queued", "running", "held"] | EndStatus | WaitStatus
+WaitStatus = str
+"""``waiting_human``, ``waiting_subtasks``, ``waiting_agent``, ``waiting_until``, or one that a park tool of
+another package brings: it begins with ``waiting_``."""
+
+Status = str
+"""``queued``, ``running``, ``held``, an :data:`EndStatus` or a :data:`WaitStatus`."""
 
 
 class Sentinel(msgspec.Struct, frozen=True):
     """One row: the status, where a parked run goes on (``current`` or ``default_next``; None ends the
     run), and the reasons that may stand beside the status."""
 
-    status: EndStatus | WaitStatus
+    status: str
     resume: Literal["current", "default_next"] | None = None
     reasons: tuple[str, ...] = ()
 
@@ -77,11 +81,14 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``kind``: ``rule`` (a rule matched: ``next`` says where to), ``again`` (a person answered, or a gate
     was not passed: the same movement is visited anew with ``answer``), ``no_match``, ``failed``
     (``code`` and ``message``), ``broken`` (the movement kind itself raised).
+    With ``control: tools`` also ``moved`` (the movement ``next`` comes, by ``method``: ``tool``,
+    ``children``, ``context``; ``note`` is told to it) and ``sentinel`` (``next`` is a row of the catalogue,
+    None where a tool left the movement unsettled; ``status`` and ``code`` are the end's).
     ``method`` says how the rule was found: ``tag``, ``judge``, ``aggregate``, ``monitor``, ``gate``,
-    or a stage of ``phases: three``.
+    ``tool``, or a stage of ``phases: three``.
     """
 
-    kind: Literal["rule", "again", "no_match", "failed", "broken"]
+    kind: Literal["rule", "again", "no_match", "failed", "broken", "moved", "sentinel"]
     next: str | None = None
     rule: int | None = None
     label: str | None = None
@@ -93,3 +100,5 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
     lanes: tuple[LaneResult, ...] = ()
     judged: Judged | None = None
+    note: Hash | None = None
+    status: str | None = None

@@ -7,15 +7,27 @@ The state is bounded: what has been used up by the visits before the current one
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import AnyDemand, CallModel, Host, WaitUntil, waits_for
+from cadenza.core.demands import (
+    AnyDemand,
+    AskPerson,
+    CallModel,
+    CallTool,
+    Host,
+    StartRun,
+    WaitForRuns,
+    WaitUntil,
+    waits_for,
+)
 from cadenza.core.outcomes import AnyOutcome, Replied, Returned, Usage
 from cadenza.core.signals import Status
+from cadenza.core.spending import Spend, Spent, cost_of, price_of
 from cadenza.ids import Hash
+from cadenza.piece.vocabulary import ASK
 
 USER_INPUTS = 100
 """How many answers of people a run remembers (TAKT's command-line engine, main loop)."""
@@ -26,6 +38,7 @@ class OpenDemand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``attempt`` is the try that comes next, not before ``not_before``; ``waited`` adds up the waits so far.
     ``earlier`` counts the model calls issued before it (see ``ModelRequest``); its keys are :func:`call_key`.
+    ``asked``: a waiting tool that has said "not yet" at least once.
     """
 
     id: str
@@ -37,6 +50,7 @@ class OpenDemand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_before: float = 0.0
     waited: float = 0.0
     earlier: dict[str, int] = {}
+    asked: bool = False
 
 
 class OpenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -47,28 +61,55 @@ class OpenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     question: Hash
     reason: str = "user_input"
     decided: bool = False
+    key: str | None = None
+    deadline: float = 0.0
+    on_deadline: Literal["resume", "abort"] = "resume"
+    remind: float = 0.0
+    remind_at: float = 0.0
+    reminders: int = 0
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One request in the run's ledger: what was asked for by its key, and what was decided (Maestro B.8)."""
+
+    request: str
+    decided: bool = False
+    value: Any = None
+    by: str = ""
+
+
+class Child(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A child that no wait has reported yet; ``ended`` once it is over."""
+
+    ended: ev.ChildEnded | None = None
 
 
 class QueuedInput(msgspec.Struct, frozen=True):
     """An input event that the lease holder has not taken yet, and who sent it."""
 
-    event: ev.RequestDecided | ev.CancelRequested | ev.ResumeRequested | ev.RetryRequested
+    event: ev.InputEvent
     actor: str
 
 
 class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The visit that is going on: how it began, the outcomes that it was given, in their order, and the
-    sessions and the folder that there were when it began."""
+    sessions, the folder, the counts of questions and the granted tools that there were when it began."""
 
     started: ev.VisitStarted
     outcomes: dict[str, AnyOutcome] = {}
     sessions: dict[str, str] = {}
     folder: str | None = None
+    asks: int = 0
+    deflections: int = 0
+    granted: tuple[str, ...] = ()
 
 
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that decides what happens next. ``seq`` is the number of the last event folded;
-    ``answers`` are those that the last visit was given."""
+    ``answers`` are those that the last visit was given, ``note`` what it was told. ``ledger`` holds requests
+    by key, ``children`` the runs that this one started and has not read the results of. ``seed`` makes the
+    ids of this run (a fork has one of its own); ``origins`` are the runs, each up to a seq, whose
+    conversations a fork goes on with."""
 
     seq: int = 0
     started: ev.RunStarted | None = None
@@ -93,6 +134,15 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     sessions: dict[str, str] = {}
     answers: tuple[Hash, ...] = ()
     user_inputs: tuple[Hash, ...] = ()
+    asks: int = 0
+    deflections: int = 0
+    granted: tuple[str, ...] = ()
+    ledger: dict[str, Entry] = {}
+    children: dict[str, Child] = {}
+    spent: Spent = Spent()
+    budget: Spend = Spend()
+    seed: str = ""
+    origins: tuple[tuple[str, int], ...] = ()
 
     def copy(self) -> RunState:
         """A state that can be changed without changing this one."""
@@ -119,8 +169,20 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
         """The queued input to take now. While a run is held, answers wait for it to be resumed."""
         if self.held is None:
             return self.inputs[0] if self.inputs else None
-        lifting = (i for i in self.inputs if not isinstance(i.event, ev.RequestDecided))
+        lifting = (i for i in self.inputs if isinstance(i.event, LIFTING))
         return next(lifting, None)
+
+    @property
+    def active(self) -> bool:
+        """Whether a demand is open that a worker can meet, and is no mere waiting."""
+        return any(not opened.asked for opened in self.met_by_worker)
+
+    @property
+    def stands(self) -> bool:
+        """Whether the run goes no further by itself: ended, held, or parked."""
+        if self.next_input is not None:
+            return False
+        return self.ended is not None or self.held is not None or not self.active
 
     @property
     def status(self) -> Status:
@@ -131,7 +193,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
             return self.ended.status
         if self.held is not None:
             return "held"
-        return "queued" if self.met_by_worker else "waiting_human"
+        return "queued" if self.active else self._waiting()[0]
 
     @property
     def wait_reason(self) -> str | None:
@@ -142,9 +204,20 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
             return self.ended.reason
         if self.held is not None:
             return self.held.reason
-        if self.met_by_worker:
-            return None
-        return next((r.reason for r in self.requests.values()), None)
+        return None if self.active else self._waiting()[1]
+
+    def _waiting(self) -> tuple[Status, str | None]:
+        """What a parked run shows: a person before a waiting tool before its children."""
+        found: tuple[Status, str | None] = ("waiting_human", None)
+        for opened in self.open.values():
+            demand = opened.demand
+            if type(demand) is AskPerson:
+                return "waiting_human", demand.reason or None
+            if type(demand) is CallTool:
+                found = (demand.status or "waiting_until", demand.reason or None)
+            elif type(demand) is WaitForRuns and found[0] == "waiting_human":
+                found = ("waiting_subtasks", None)
+        return found
 
     @property
     def wake_at(self) -> float | None:
@@ -153,7 +226,14 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
             return 0.0
         if self.ended is not None or self.held is not None:
             return None
-        return min((d.not_before for d in self.met_by_worker), default=None)
+        times = [opened.not_before for opened in self.met_by_worker]
+        if self.requests:
+            times += [at for r in self.requests.values() for at in (r.deadline, r.remind_at) if at]
+        return min(times, default=None)
+
+
+LIFTING = ev.CancelRequested | ev.ResumeRequested | ev.RetryRequested
+"""The inputs that a held run takes."""
 
 
 def fold(events: Iterable[ev.AnyEvent], state: RunState | None = None) -> RunState:
@@ -182,14 +262,39 @@ def apply(state: RunState, event: ev.AnyEvent, actor: str = "") -> None:
 def _run_started(state: RunState, event: ev.RunStarted, actor: str) -> None:
     state.started = event
     state.limit = event.limit
+    state.seed = event.seed
+    state.budget = event.budget
+
+
+def _run_forked(state: RunState, event: ev.RunForked, actor: str) -> None:
+    origin = msgspec.convert(event.state, RunState)
+    for name in RunState.__struct_fields__:
+        setattr(state, name, getattr(origin, name))
+    state.seq = 0
+    state.seed = event.seed
+    state.origins = (*origin.origins, (event.origin, event.seq))
+    state.inputs, state.open, state.requests = (), {}, {}
+    state.ledger = {key: entry for key, entry in origin.ledger.items() if entry.decided}
+    state.children = {run: child for run, child in origin.children.items() if child.ended is not None}
+    state.spent = Spent()
+    assert state.started is not None
+    state.started = msgspec.structs.replace(state.started, parent=None, root=None)
 
 
 def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
     if event.attempt > 1 and state.visit is not None:
         state.sessions = state.visit.sessions
-    state.visit = VisitState(started=event, sessions=state.sessions, folder=state.folder)
+    state.visit = VisitState(
+        started=event,
+        sessions=state.sessions,
+        folder=state.folder,
+        asks=state.asks,
+        deflections=state.deflections,
+        granted=state.granted,
+    )
     state.answers = event.answers
-    state.open, state.requests = {}, {}
+    state.open = {}
+    state.requests = {id: r for id, r in state.requests.items() if r.key is not None and event.attempt > 1}
     state.limit = event.limit or state.limit
     if event.cause == "retry":
         state.ended = None
@@ -231,6 +336,10 @@ def _demand_started(state: RunState, event: ev.DemandStarted, actor: str) -> Non
     state.open = {**state.open, event.id: opened}
 
 
+NOT_YET = "not_yet"
+"""The code of a retry that is none: a waiting tool was asked, and what it waits for has not come."""
+
+
 def _demand_retried(state: RunState, event: ev.DemandRetried, actor: str) -> None:
     opened = msgspec.structs.replace(
         state.open[event.id],
@@ -238,6 +347,7 @@ def _demand_retried(state: RunState, event: ev.DemandRetried, actor: str) -> Non
         not_before=event.until,
         waited=state.open[event.id].waited + event.wait,
         started=False,
+        asked=event.code == NOT_YET,
     )
     state.open = {**state.open, event.id: opened}
 
@@ -253,12 +363,34 @@ def _demand_resolved(state: RunState, event: ev.DemandResolved, actor: str) -> N
     if state.visit is not None:
         outcomes = {**state.visit.outcomes, opened.key: outcome}
         state.visit = msgspec.structs.replace(state.visit, outcomes=outcomes)
-    if isinstance(outcome, Replied):
-        state.usage = state.usage + outcome.usage
-    if isinstance(opened.demand, CallModel) and (not isinstance(outcome, Replied) or outcome.blank):
-        _forget_session(state, opened.demand)
+    if isinstance(opened.demand, CallModel):
+        _model_called(state, opened.demand, outcome)
+    elif isinstance(opened.demand, CallTool):
+        state.spent = state.spent + _ONE_CALL
+    elif isinstance(opened.demand, StartRun | WaitForRuns):
+        _children(state, opened.demand, outcome)
     if isinstance(opened.demand, Host) and opened.demand.op == "open_folder":
         state.folder = _folder_of(outcome)
+
+
+_ONE_CALL = Spent(tool_calls=1)
+
+
+def _model_called(state: RunState, call: CallModel, outcome: AnyOutcome) -> None:
+    if isinstance(outcome, Replied):
+        usage = outcome.usage
+        state.usage = state.usage + usage
+        cost = cost_of(price_of(state.run.prices, outcome.model), usage) if state.run.prices else 0.0
+        state.spent = state.spent + Spent(tokens=usage.input + usage.output, cost=cost)
+    if not isinstance(outcome, Replied) or (outcome.blank and call.tools is None):
+        _forget_session(state, call)
+
+
+def _children(state: RunState, demand: StartRun | WaitForRuns, outcome: AnyOutcome) -> None:
+    if isinstance(demand, WaitForRuns):
+        state.children = {run: child for run, child in state.children.items() if child.ended is None}
+    elif isinstance(outcome, Returned) and not demand.detached and demand.id not in state.children:
+        state.children = {**state.children, demand.id: Child()}
 
 
 def _forget_session(state: RunState, call: CallModel) -> None:
@@ -273,20 +405,82 @@ def _folder_of(outcome: AnyOutcome) -> str | None:
 
 
 def _request_opened(state: RunState, event: ev.RequestOpened, actor: str) -> None:
-    request = OpenRequest(id=event.id, demand=event.demand, question=event.question, reason=event.reason)
+    request = OpenRequest(
+        id=event.id,
+        demand=event.demand,
+        question=event.question,
+        reason=event.reason,
+        key=event.key,
+        deadline=event.deadline,
+        on_deadline=event.on_deadline,
+        remind=event.remind,
+        remind_at=event.remind_at,
+    )
     state.requests = {**state.requests, event.id: request}
+    if event.key is not None:
+        state.ledger = {**state.ledger, event.key: Entry(request=event.id)}
+    elif event.sentinel == ASK:
+        state.asks += 1
+
+
+def _request_moved(state: RunState, event: ev.RequestMoved, actor: str) -> None:
+    _change_request(state, event.id, demand=event.demand)
+
+
+def _request_reminded(state: RunState, event: ev.RequestReminded, actor: str) -> None:
+    _change_request(state, event.id, reminders=event.count, remind_at=event.next)
+
+
+def _change_request(state: RunState, id: str, **changes: Any) -> None:
+    changed = msgspec.structs.replace(state.requests[id], **changes)
+    state.requests = {**state.requests, id: changed}
 
 
 def _request_decided(state: RunState, event: ev.RequestDecided, actor: str) -> None:
-    if event.id in state.requests:
-        decided = msgspec.structs.replace(state.requests[event.id], decided=True)
-        state.requests = {**state.requests, event.id: decided}
+    request = state.requests.get(event.id)
+    if request is None:
+        return
+    _change_request(state, event.id, decided=True, deadline=0.0, remind_at=0.0)
+    if request.key is not None:
+        entry = Entry(request=event.id, decided=True, value=event.value, by=actor)
+        state.ledger = {**state.ledger, request.key: entry}
+    _queue(state, event, actor)
+
+
+def _request_gone(state: RunState, event: ev.RequestClosed | ev.RequestExpired, actor: str) -> None:
+    request = state.requests.get(event.id)
+    state.requests = {id: r for id, r in state.requests.items() if id != event.id}
+    state.inputs = _without_answers(state.inputs, {event.id})
+    if request is not None and request.key is not None and not request.decided:
+        state.ledger = {key: entry for key, entry in state.ledger.items() if key != request.key}
+
+
+def _request_kept(state: RunState, event: ev.RequestKept, actor: str) -> None:
+    state.requests = {id: r for id, r in state.requests.items() if id != event.id}
+    state.inputs = _without_answers(state.inputs, {event.id})
+
+
+def _ask_deflected(state: RunState, event: ev.AskDeflected, actor: str) -> None:
+    state.deflections += 1
+
+
+def _tool_granted(state: RunState, event: ev.ToolGranted, actor: str) -> None:
+    if event.name not in state.granted:
+        state.granted = (*state.granted, event.name)
+
+
+def _child_ended(state: RunState, event: ev.ChildEnded, actor: str) -> None:
+    state.children = {**state.children, event.run: Child(ended=event)}
+    if state.ended is None:
         _queue(state, event, actor)
 
 
-def _request_closed(state: RunState, event: ev.RequestClosed, actor: str) -> None:
-    state.requests = {id: r for id, r in state.requests.items() if id != event.id}
-    state.inputs = _without_answers(state.inputs, {event.id})
+def _child_reopened(state: RunState, event: ev.ChildReopened, actor: str) -> None:
+    state.children = {**state.children, event.run: Child()}
+
+
+def _budget_raised(state: RunState, event: ev.BudgetRaised, actor: str) -> None:
+    state.budget = event.budget
 
 
 def _report_saved(state: RunState, event: ev.ReportSaved, actor: str) -> None:
@@ -335,6 +529,11 @@ def _input_refused(state: RunState, event: ev.InputRefused, actor: str) -> None:
     state.inputs = tuple(queued for queued in state.inputs if queued is not refused)
 
 
+def _input_taken(state: RunState, event: ev.InputTaken, actor: str) -> None:
+    taken = state.next_input
+    state.inputs = tuple(queued for queued in state.inputs if queued is not taken)
+
+
 def _run_held(state: RunState, event: ev.RunHeld, actor: str) -> None:
     state.held = event
 
@@ -353,6 +552,7 @@ def _run_ended(state: RunState, event: ev.RunEnded, actor: str) -> None:
 
 _HANDLERS: dict[type, Any] = {
     ev.RunStarted: _run_started,
+    ev.RunForked: _run_forked,
     ev.VisitStarted: _visit_started,
     ev.DemandIssued: _demand_issued,
     ev.DemandStarted: _demand_started,
@@ -360,7 +560,17 @@ _HANDLERS: dict[type, Any] = {
     ev.DemandResolved: _demand_resolved,
     ev.RequestOpened: _request_opened,
     ev.RequestDecided: _request_decided,
-    ev.RequestClosed: _request_closed,
+    ev.RequestMoved: _request_moved,
+    ev.RequestReminded: _request_reminded,
+    ev.RequestExpired: _request_gone,
+    ev.RequestKept: _request_kept,
+    ev.RequestClosed: _request_gone,
+    ev.AskDeflected: _ask_deflected,
+    ev.ToolGranted: _tool_granted,
+    ev.ChildEnded: _child_ended,
+    ev.ChildReopened: _child_reopened,
+    ev.BudgetRaised: _budget_raised,
+    ev.InputTaken: _input_taken,
     ev.ReportSaved: _report_saved,
     ev.VisitEnded: _visit_ended,
     ev.Warned: _warned,

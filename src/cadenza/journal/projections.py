@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import AnyDemand, AskPerson, CallModel, Host, Message, Role
+from cadenza.core.demands import CALLS, AnyDemand, AskPerson, CallModel, Host, Message
 from cadenza.core.outcomes import Cancelled, Replied, Returned
 from cadenza.core.signals import ENDED, Signal, Status
 from cadenza.core.state import RunState
@@ -44,7 +44,7 @@ class MessageRow(NamedTuple):
     conversation: str
     seq: int
     item: int
-    role: Role
+    role: str
     text: Hash
     demand: str
 
@@ -58,7 +58,7 @@ def derive(state: RunState) -> Derived:
     wake_at, usage, held, ended = state.wake_at, state.usage, state.held, state.ended
     status: Status = "queued"
     reason = message = None
-    if wake_at is None:  # it stands: nothing that a worker could do
+    if state.stands:  # nothing that a worker could do now
         status, reason = state.status, state.wait_reason
         message = held.message if held is not None else ended.message if ended is not None else None
     return Derived(
@@ -269,6 +269,8 @@ def project(
                 found = issued.get(event.id) or conversation_of(event.id)
                 if found is not None:
                     messages.append(MessageRow(found, seq, 0, "assistant", outcome.text, event.id))
+                    if outcome.calls is not None:
+                        messages.append(MessageRow(found, seq, 1, CALLS, outcome.calls, event.id))
             elif type(outcome) is not Returned:
                 settles = True
         elif type(event) is ev.RequestOpened:
@@ -284,7 +286,7 @@ def calls(events: Iterable[ev.AnyEvent]) -> dict[str, str]:
     return project(events, 0, lambda _: None).calls
 
 
-def messages_before(rows: Iterable[tuple[Role, Hash, str]], demand: str | None) -> list[Message]:
+def messages_before(rows: Iterable[tuple[str, Hash, str]], demand: str | None) -> list[Message]:
     """Messages of (role, text, demand) rows in order, up to the first that is ``demand``'s own."""
     messages = []
     for role, text, owner in rows:

@@ -88,12 +88,19 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     claims: int
 
 
+class Send(msgspec.Struct, frozen=True):
+    """An input event for another run, appended in the transaction of the commit that it belongs to."""
+
+    run: str
+    event: InputEvent
+
+
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """One transaction of a lease holder.
 
     ``after`` is the seq that the events follow; ``state`` is the state after them (projections and
     snapshots are made of it); ``texts`` are new texts by hash. ``release`` gives the lease back in the same
-    transaction.
+    transaction. ``sends`` are inputs for other runs; one that its run cannot take is left out.
     """
 
     run: str
@@ -105,13 +112,15 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     actor: str = "engine"
     texts: Mapping[Hash, str] = {}
     release: bool = False
+    sends: tuple[Send, ...] = ()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What became of an answer: ``accepted``, ``equal`` (the same answer was given before),
-    ``conflict`` (another answer was), or ``late`` (nobody waits any more)."""
+    ``conflict`` (another answer was), ``late`` (nobody waits any more), or ``expired`` (nobody answered in
+    time)."""
 
-    result: Literal["accepted", "equal", "conflict", "late"]
+    result: Literal["accepted", "equal", "conflict", "late", "expired"]
     request: RequestRow
 
 
