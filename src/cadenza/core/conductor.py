@@ -12,29 +12,21 @@ from collections.abc import Mapping
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import AskPerson, CallModel, Host, WaitUntil, is_repeatable
+from cadenza.core.advance import Advance, children_ended
+from cadenza.core.demands import AskPerson, WaitForRuns, is_repeatable
 from cadenza.core.movements import KINDS, MovementKind
-from cadenza.core.outcomes import NO_PROVIDER, Answered, AnyOutcome, Cancelled, Failed, Returned, Unknown
-from cadenza.core.performance import Issued
-from cadenza.core.prompts.notices import repeated
+from cadenza.core.outcomes import Answered, AnyOutcome, Cancelled, Expired, Unknown
 from cadenza.core.retrying import RetryPolicy
-from cadenza.core.routing import End, Enter, route
+from cadenza.core.routing import End, Enter
 from cadenza.core.scribe import Scribe, Step
-from cadenza.core.signals import Signal
-from cadenza.core.stage import Stage
-from cadenza.core.state import OpenDemand, QueuedInput, RunState, VisitState
-from cadenza.core.visit import Book
-from cadenza.errors import CodeChanged
-from cadenza.ids import Hash, derive
+from cadenza.core.state import OpenDemand, OpenRequest, QueuedInput, RunState
+from cadenza.ids import Hash
 from cadenza.piece.model import Piece
-
-REPEAT_WARNING = 3
-"""A movement performed this often in a row is worth a warning (TAKT engine, loop detection)."""
 
 Texts = Mapping[Hash, str]
 
 
-class Conductor:
+class Conductor(Advance):
     """Plays one piece, for one run.
 
     Args:
@@ -46,10 +38,7 @@ class Conductor:
     def __init__(
         self, piece: Piece, *, kinds: Mapping[str, MovementKind] = KINDS, retry: RetryPolicy | None = None
     ) -> None:
-        self.piece = piece
-        self.retry = retry or RetryPolicy()
-        self._book = Book()
-        self._stage = Stage(piece, kinds, self._book)
+        super().__init__(piece, kinds, retry)
 
     def start(self, started: ev.RunStarted, now: float, texts: Texts) -> Step:
         """Begin a run: its first events, up to the first demands.
@@ -91,14 +80,54 @@ class Conductor:
         scribe = self._scribe(state, now, texts)
         event = queued.event
         if isinstance(event, ev.RequestDecided):
-            opened = state.open[state.requests[event.id].demand]
-            self._resolve(scribe, opened, Answered(event.value, queued.actor))
+            self._decided(scribe, event, queued.actor)
         elif isinstance(event, ev.CancelRequested):
             self._cancel(scribe, event, queued.actor)
         elif isinstance(event, ev.ResumeRequested):
             self._resume(scribe, event)
+        elif isinstance(event, ev.ChildEnded):
+            self._child_ended(scribe)
         else:
+            assert isinstance(event, ev.RetryRequested)
             self._retry(scribe, event)
+        return scribe.step()
+
+    def tick(self, state: RunState, now: float, texts: Texts) -> Step:
+        """Do what is due: expire requests that nobody answered in time, remind of those that wait. The step
+        is empty where nothing is.
+
+        Raises:
+            CodeChanged: the visit cannot be rebuilt by this version.
+        """
+        scribe = self._scribe(state, now, texts)
+        due = [r for r in state.requests.values() if not r.decided and 0 < r.deadline <= now]
+        for request in due:
+            if scribe.state.ended is None and request.id in scribe.state.requests:
+                self._expire(scribe, request)
+        for request in list(scribe.state.requests.values()):
+            if 0 < request.remind_at <= now and not request.decided:
+                again = round(now + request.remind, 3)
+                reminded = ev.RequestReminded(id=request.id, count=request.reminders + 1, next=again)
+                scribe.add(reminded)
+        return scribe.step()
+
+    def fork(self, started: ev.RunForked, origin: RunState, now: float, texts: Texts) -> Step:
+        """The first step of a run that begins as another one stood: ``origin`` is that run's state then. What was
+        open is asked for anew; what had been started has an unknown outcome here.
+
+        Raises:
+            CodeChanged: the visit cannot be rebuilt by this version.
+        """
+        scribe = self._scribe(RunState(), now, texts)
+        scribe.add(started)
+        if scribe.state.visit is None:
+            return scribe.step()
+        words = "it was begun in the run that this one was forked from"
+        begun = (o for o in origin.open.values() if o.started and not is_repeatable(o.demand))
+        lost: dict[str, AnyOutcome] = {opened.key: Unknown(message=words) for opened in begun}
+        following = self._proceed(scribe, self._stage.adopt(scribe.state), lost)
+        if following is not None:
+            self._enter(scribe, following)
         return scribe.step()
 
     def hold(
@@ -130,171 +159,65 @@ class Conductor:
         self._book.open(texts)
         return Scribe(state, self._book, now)
 
-    # Between movements.
+    # What came, and whom it is for.
 
-    def _enter(self, scribe: Scribe, enter: Enter) -> None:
-        """Visit a movement, and the ones after it as long as they need nothing from outside."""
-        following: Enter | None = enter
-        while following is not None:
-            following = self._visit(scribe, following)
-
-    def _visit(self, scribe: Scribe, enter: Enter) -> Enter | None:
-        state = scribe.state
-        if state.iteration >= state.limit and enter.cause != "retry":
-            message = f'Max movements reached ({state.limit}); next would have been "{enter.movement}"'
-            self._end(scribe, End(status="aborted", reason="max_movements", message=message), enter.movement)
-            return None
-        try:
-            started = self._started(scribe, enter)
-        except CodeChanged as unknown:
-            end = End(status="error", reason="unknown_kind", message=str(unknown))
-            self._end(scribe, end, enter.movement)
-            return None
-        scribe.add(started)
-        self._warn_of_repetition(scribe)
-        return self._proceed(scribe, self._stage.open(scribe.state))
-
-    def _started(self, scribe: Scribe, enter: Enter) -> ev.VisitStarted:
-        state = scribe.state
-        consecutive = 1
-        if enter.cause == "answer":
-            consecutive = state.consecutive
-        elif enter.movement == state.last and enter.cause != "retry":
-            consecutive = state.consecutive + 1
-        spent = state.iteration >= state.limit
-        return ev.VisitStarted(
-            visit=state.visits + 1,
-            movement=enter.movement,
-            iteration=state.iteration + 1,
-            movement_iteration=state.counts.get(enter.movement, 0) + 1,
-            consecutive=consecutive,
-            at=scribe.now,
-            cause=enter.cause,
-            version=self._stage.version(enter.movement),
-            lanes=tuple(lane.name for lane in self.piece.by_name[enter.movement].lanes),
-            answers=enter.answers,
-            note=enter.note,
-            limit=state.limit + state.run.limit if spent else 0,
-        )
-
-    def _warn_of_repetition(self, scribe: Scribe) -> None:
-        visit = scribe.state.visit
-        if visit is None or visit.started.cause == "answer":
+    def _decided(self, scribe: Scribe, event: ev.RequestDecided, actor: str) -> None:
+        """An answer goes to every demand that waits for it; to none, it stays in the ledger."""
+        request = scribe.state.requests[event.id]
+        waiting = [o.id for o in scribe.state.open.values() if _waits_for(o, request)]
+        if not waiting:
+            scribe.add(ev.RequestKept(id=event.id))
             return
-        count = visit.started.consecutive
-        if count >= REPEAT_WARNING:
-            message = repeated(scribe.state.run.language, visit.started.movement, count)
-            scribe.add(ev.Warned(code="repeated", message=message))
+        for id in waiting:
+            opened = scribe.state.open.get(id)
+            if opened is not None:
+                self._resolve(scribe, opened, Answered(event.value, actor))
 
-    def _end(self, scribe: Scribe, end: End, movement: str | None) -> None:
-        output = scribe.state.previous
-        scribe.add(
-            ev.RunEnded(
-                status=end.status, reason=end.reason, message=end.message, movement=movement, output=output
-            )
-        )
-
-    # Within a visit.
-
-    def _resolve(self, scribe: Scribe, opened: OpenDemand, outcome: AnyOutcome) -> None:
-        if isinstance(outcome, Failed) and self._postponed(scribe, opened, outcome):
+    def _expire(self, scribe: Scribe, request: OpenRequest) -> None:
+        waiting = [o.id for o in scribe.state.open.values() if _waits_for(o, request)]
+        scribe.add(ev.RequestExpired(id=request.id))
+        if request.on_deadline == "abort":
+            self._stop(scribe, "nobody answered in time", "deadline")
+            message = "a question was not answered before its deadline"
+            self._end(scribe, End(status="aborted", reason="deadline", message=message), scribe.state.last)
             return
-        player = self._stage.ready(scribe.state)
-        scribe.add(ev.DemandResolved(id=opened.id, outcome=outcome))
-        demand = opened.demand
-        if isinstance(demand, Host) and demand.op == "save_reports" and isinstance(outcome, Returned):
-            for name, text in demand.args["reports"].items():
-                scribe.add(ev.ReportSaved(name=name, text=text))
-        following = self._proceed(scribe, player.feed(opened.key, outcome))
-        if following is not None:
-            self._enter(scribe, following)
+        for id in waiting:
+            opened = scribe.state.open.get(id)
+            if opened is not None:
+                self._resolve(scribe, opened, Expired())
 
-    def _postponed(self, scribe: Scribe, opened: OpenDemand, failed: Failed) -> bool:
-        """Whether a failure leaves its demand open: a host's holds the run, as does a provider that cannot be
-        made here; a model's may be retried."""
-        if isinstance(opened.demand, Host) or failed.code == NO_PROVIDER:
-            reason = "host" if isinstance(opened.demand, Host) else "provider"
-            scribe.add(ev.RunHeld(reason=reason, message=failed.message, demand=opened.id))
-            return True
-        wait = None
-        if isinstance(opened.demand, CallModel):
-            wait = self.retry.wait(opened, failed, scribe.state.run.seed)
-        if wait is None:
-            return False
-        scribe.add(
-            ev.DemandRetried(
-                id=opened.id,
-                attempt=opened.attempt,
-                code=failed.code,
-                message=failed.message,
-                wait=wait,
-                until=round(scribe.now + wait, 3),
-            )
-        )
-        return True
-
-    def _proceed(self, scribe: Scribe, issued: list[Issued]) -> Enter | None:
-        """Record new demands, or the end of the visit; then what it leads to."""
-        visit = scribe.state.visit
-        assert visit is not None
-        player = self._stage.player
-        for told in player.told:
-            scribe.add(ev.Warned(code=told.code, message=told.message))
-        player.told.clear()
-        if player.done:
-            self._stage.clear()
-            return self._leave(scribe, visit, player.result)
-        for item in issued:
-            self._issue(scribe, visit, item)
-        return None
-
-    def _issue(self, scribe: Scribe, visit: VisitState, item: Issued) -> None:
-        seed = scribe.state.run.seed
-        id = derive(seed, "demand", visit.started.visit, visit.started.attempt, item.key)
-        demand = item.demand
-        if isinstance(demand, WaitUntil):
-            demand = msgspec.structs.replace(demand, until=round(scribe.now + demand.seconds, 3))
-        scribe.add(ev.DemandIssued(id=id, key=item.key, demand=demand, lane=item.lane))
-        if isinstance(item.demand, AskPerson):
-            scribe.add(
-                ev.RequestOpened(
-                    id=derive(seed, "question", id),
-                    demand=id,
-                    movement=visit.started.movement,
-                    question=item.demand.question,
-                    reason=item.demand.reason,
-                    lane=item.lane,
-                    schema=item.demand.schema,
-                )
-            )
-
-    def _leave(self, scribe: Scribe, visit: VisitState, signal: Signal) -> Enter | None:
-        started = visit.started
-        self._lose(scribe, "the visit ended while this was being met")
-        for request in list(scribe.state.requests.values()):
-            scribe.add(ev.RequestClosed(id=request.id, reason="visit_ended"))
-        scribe.add(ev.VisitEnded(visit=started.visit, signal=signal))
-        decision = route(self.piece, started.movement, started.answers, signal)
-        if isinstance(decision, Enter):
-            return decision
-        self._end(scribe, decision, started.movement)
-        return None
-
-    def _lose(self, scribe: Scribe, message: str) -> None:
-        """Nothing that was started is left without an outcome."""
-        for opened in list(scribe.state.open.values()):
-            if opened.started and not is_repeatable(opened.demand):
-                scribe.add(ev.DemandResolved(id=opened.id, outcome=Unknown(message=message)))
+    def _child_ended(self, scribe: Scribe) -> None:
+        scribe.add(ev.InputTaken(input="child.ended"))
+        ready = children_ended(scribe.state)
+        if ready is None:
+            return
+        for id in [o.id for o in scribe.state.open.values() if type(o.demand) is WaitForRuns]:
+            opened = scribe.state.open.get(id)
+            if opened is not None:
+                self._resolve(scribe, opened, ready)
 
     # Inputs.
 
-    def _cancel(self, scribe: Scribe, event: ev.CancelRequested, actor: str) -> None:
+    def _stop(self, scribe: Scribe, words: str, reason: str) -> None:
+        """Nothing is met and nobody is asked any more."""
         state = scribe.state
-        self._lose(scribe, "the run was cancelled while this was being met")
+        self._lose(scribe, words)
         for opened in state.met_by_worker:
             scribe.add(ev.DemandResolved(id=opened.id, outcome=Cancelled()))
         for request in list(state.requests.values()):
-            scribe.add(ev.RequestClosed(id=request.id, reason="cancelled"))
+            scribe.add(ev.RequestClosed(id=request.id, reason=reason))
+
+    def _cancel(self, scribe: Scribe, event: ev.CancelRequested, actor: str) -> None:
+        state = scribe.state
+        self._stop(scribe, "the run was cancelled while this was being met", "cancelled")
+        for run, child in state.children.items():
+            if child.ended is None:
+                told = (
+                    f"its parent was cancelled: {event.reason}"
+                    if event.reason
+                    else "its parent was cancelled"
+                )
+                scribe.send(run, ev.CancelRequested(reason=told))
         by = f"cancelled by {actor}" if actor else "cancelled"
         message = f"{by}: {event.reason}" if event.reason else by
         self._end(scribe, End(status="cancelled", reason="cancelled", message=message), state.last)
@@ -309,7 +232,8 @@ class Conductor:
             return
         self._lose(scribe, "the visit was restarted while this was being met")
         for request in list(scribe.state.requests.values()):
-            scribe.add(ev.RequestClosed(id=request.id, reason="visit_restarted"))
+            if request.key is None:  # what is in the ledger is waited for by whoever asks again
+                scribe.add(ev.RequestClosed(id=request.id, reason="visit_restarted"))
         scribe.add(
             msgspec.structs.replace(
                 visit.started,
@@ -331,4 +255,15 @@ class Conductor:
         answers = scribe.state.answers if same else ()
         movement = target or self.piece.initial_movement
         self._stage.version(movement)
+        run = scribe.state.run
+        if run.parent is not None and not run.detached:
+            scribe.send(run.parent, ev.ChildReopened(run=run.id))
         self._enter(scribe, Enter(movement=movement, cause="retry", answers=answers))
+
+
+def _waits_for(opened: OpenDemand, request: OpenRequest) -> bool:
+    """Whether a demand waits for the request: it opened it, or asked for the same thing."""
+    demand = opened.demand
+    if opened.id == request.demand:
+        return True
+    return type(demand) is AskPerson and demand.key is not None and demand.key == request.key

@@ -42,7 +42,7 @@ class CallModel(Demand, frozen=True, tag="model", kw_only=True, omit_defaults=Tr
     ``session`` names whose conversation it becomes: a later call of the same session goes on in it;
     ``continues``: there are messages before ``append``.
     ``timeout`` is in seconds; a call that takes longer has failed. ``tools`` is the tools array as canonical
-    JSON, by hash. ``forks`` names the conversation that this one begins with: all its messages so far.
+    JSON, by hash. ``forks`` names the conversation that this one begins with: its first ``upto`` messages.
     """
 
     conversation: str
@@ -59,6 +59,7 @@ class CallModel(Demand, frozen=True, tag="model", kw_only=True, omit_defaults=Tr
     timeout: float | None = None
     tools: Hash | None = None
     forks: str | None = None
+    upto: int = 0
 
 
 class CallTool(Demand, frozen=True, tag="tool", kw_only=True, omit_defaults=True):
@@ -118,13 +119,15 @@ class AskPerson(Demand, frozen=True, tag="ask", kw_only=True, omit_defaults=True
 
 class StartRun(Demand, frozen=True, tag="run", kw_only=True, omit_defaults=True):
     """Another run is to begin: a child (which the parent can wait for), or one that stands alone
-    (``detached``). ``id`` is the new run's, so that asking twice begins it once.
+    (``detached``). ``id`` is the new run's, so that asking twice begins it once; ``key`` makes it the same
+    for the same thing asked for again.
 
     ``piece`` names what is played (None: this run's own piece); ``workspace`` where (None: here).
     """
 
     task: Hash
     id: str = ""
+    key: str | None = None
     piece: str | None = None
     workspace: str | None = None
     detached: bool = False

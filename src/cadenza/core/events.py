@@ -29,7 +29,7 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     ``history`` is how many movements back the loop monitors look, ``limit`` how many visits (judges
     included) the run may have. ``interactive``: somebody is there, so ``interactive_only`` rules count.
     ``providers`` says what each provider's name (the empty one: no name) meant when the run began, with the
-    server's address. ``tools`` is the toolbox that the run pinned. ``root`` is the first run of the tree that
+    server's address. ``id`` is the run's. ``tools`` is the toolbox that it pinned. ``root`` is the first run of the tree that
     this one belongs to, ``parent`` the run that started it; a ``detached`` one is nobody's child.
     ``budget`` limits the whole tree, ``shared`` says that the workspace is.
     """
@@ -48,6 +48,7 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     history: int = 0
     limit: int = 10
     interactive: bool = False
+    id: str = ""
     tools: Hash | None = None
     root: str | None = None
     parent: str | None = None
@@ -64,6 +65,7 @@ class RunForked(Event, frozen=True, tag="run.forked", kw_only=True, omit_default
     are read from the run that they were written in.
     """
 
+    id: str
     origin: str
     seq: int
     seed: str

@@ -49,7 +49,13 @@ class Tell(msgspec.Struct, frozen=True):
     message: str
 
 
-Ask = Need | Lanes | NextOf | Tell
+class Record(msgspec.Struct, frozen=True):
+    """A fact for the journal; the generator goes on at once."""
+
+    event: Any
+
+
+Ask = Need | Lanes | NextOf | Tell | Record
 Performance = Generator[Ask, Any, T]
 
 
@@ -92,7 +98,7 @@ class Player(msgspec.Struct):
     root: Any
     open: dict[str, Any] = {}
     keys: set[str] = set()
-    told: list[Tell] = []
+    told: list[Tell | Record] = []
     fed: int = 0
     last: str = ""
     done: bool = False
@@ -120,6 +126,11 @@ class Player(msgspec.Struct):
         self.last = key
         return self._run(node, outcome)
 
+    def pending(self) -> list[Issued]:
+        """What the generator waits for, in the order of asking."""
+        waiting = ((key, node, node.waiting) for key, node in self.open.items())
+        return [Issued(key, "/".join(node.path), ask.demand) for key, node, ask in waiting]
+
     def _run(self, node: _Node, value: Any) -> list[Issued]:
         """Go on at ``node``. A kind that raises ends the visit; our own errors are the caller's."""
         issued: list[Issued] = []
@@ -144,7 +155,7 @@ class Player(msgspec.Struct):
             if isinstance(ask, Need):
                 self._open(node, ask, issued)
                 return
-            if isinstance(ask, Tell):
+            if isinstance(ask, Tell | Record):
                 self.told.append(ask)
                 value = None
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cadenza.core.signals import CATALOGUE, EndStatus, Signal
+from cadenza.core.signals import CATALOGUE, ENDED, EndStatus, Signal
 from cadenza.ids import Hash
 from cadenza.piece.model import Piece
 
@@ -41,6 +41,10 @@ def route(piece: Piece, movement: str, answers: tuple[Hash, ...], signal: Signal
         return Enter(movement=movement, cause="answer", answers=(*answers, *given))
     if signal.kind == "rule":
         return _follow(piece, movement, signal)
+    if signal.kind == "moved":
+        return Enter(movement=signal.next or "", cause=_CAUSES[signal.method or "tool"], note=signal.note)
+    if signal.kind == "sentinel":
+        return _sentinel(movement, signal)
     if signal.kind == "no_match":
         return End(status="aborted", reason="rule_no_match", message=signal.message or "")
     if signal.kind == "failed":
@@ -48,6 +52,23 @@ def route(piece: Piece, movement: str, answers: tuple[Hash, ...], signal: Signal
         return End(status="aborted", reason=signal.code or "movement_failed", message=message)
     message = f'Movement "{movement}" broke: {signal.message}'
     return End(status="error", reason="movement_broken", message=message)
+
+
+_CAUSES = {"tool": "rule", "children": "children", "context": "context"}
+
+
+def _sentinel(movement: str, signal: Signal) -> End:
+    """The end that a row of the catalogue means; a tool that settled nothing is an error (Maestro B.3)."""
+    row = CATALOGUE.get(signal.next or "")
+    status = signal.status or (row.status if row is not None and not row.parks else None)
+    message = signal.message or ""
+    if signal.next is None or status not in ENDED:
+        told = message or f"{signal.next!r} ends no movement"
+        return End(
+            status="error", reason=signal.code or "unsettled", message=f'Movement "{movement}": {told}'
+        )
+    ended: EndStatus = msgspec.convert(status, EndStatus)
+    return End(status=ended, reason=signal.code or status, message=message)
 
 
 def _follow(piece: Piece, movement: str, signal: Signal) -> Decision:

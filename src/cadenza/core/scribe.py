@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from cadenza.core.events import AnyEvent
+from cadenza.core.events import AnyEvent, InputEvent
 from cadenza.core.state import RunState, apply
 from cadenza.core.visit import Book
 from cadenza.ids import Hash
@@ -14,11 +14,12 @@ from cadenza.ids import Hash
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """What follows from what happened: the events to record, the texts they name, and the state after
-    them, whose open demands are what is needed next."""
+    them, whose open demands are what is needed next. ``sends`` are inputs for other runs, by run."""
 
     events: tuple[AnyEvent, ...]
     texts: Mapping[Hash, str]
     state: RunState
+    sends: tuple[tuple[str, InputEvent], ...] = ()
 
 
 class Scribe:
@@ -29,12 +30,19 @@ class Scribe:
         self.now = now
         self._book = book
         self._events: list[AnyEvent] = []
+        self._sends: list[tuple[str, InputEvent]] = []
 
     def add(self, event: AnyEvent) -> None:
         """Record ``event``."""
         apply(self.state, event)
         self._events.append(event)
 
+    def send(self, run: str, event: InputEvent) -> None:
+        """Hand another run an input, in the same transaction."""
+        self._sends.append((run, event))
+
     def step(self) -> Step:
         """Everything so far."""
-        return Step(events=tuple(self._events), texts=dict(self._book.new), state=self.state)
+        return Step(
+            events=tuple(self._events), texts=dict(self._book.new), state=self.state, sends=tuple(self._sends)
+        )

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from cadenza.core.demands import Message
 from cadenza.ids import Hash
 from cadenza.piece import vocabulary as words
 
@@ -84,6 +85,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     With ``control: tools`` also ``moved`` (the movement ``next`` comes, by ``method``: ``tool``,
     ``children``, ``context``; ``note`` is told to it) and ``sentinel`` (``next`` is a row of the catalogue,
     None where a tool left the movement unsettled; ``status`` and ``code`` are the end's).
+    ``carry`` are messages that the conversation still owes: its next call begins with them. ``fresh``: the
+    next movement begins a conversation of its own.
     ``method`` says how the rule was found: ``tag``, ``judge``, ``aggregate``, ``monitor``, ``gate``,
     ``tool``, or a stage of ``phases: three``.
     """
@@ -102,3 +105,5 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     judged: Judged | None = None
     note: Hash | None = None
     status: str | None = None
+    carry: tuple[Message, ...] = ()
+    fresh: bool = False

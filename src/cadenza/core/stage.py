@@ -37,6 +37,12 @@ class Stage:
         self._player, self._place = self._play(state), _place(_visit(state))
         return self._player.start()
 
+    def adopt(self, state: RunState) -> list[Issued]:
+        """Take up the visit of ``state``, which was played in another run; what it waits for now."""
+        visit = _visit(state)
+        self._player, self._place = self._replay(state, visit), _place(visit)
+        return self._player.pending()
+
     @property
     def player(self) -> Player:
         """The player that was opened or made ready last."""
@@ -70,13 +76,17 @@ class Stage:
                 f"{where} was begun by version {started.version} of {kind!r} movements; "
                 f"this is version {version}"
             )
+        player = self._replay(state, visit)
+        asked, recorded = set(player.open), {d.key for d in state.open.values()}
+        if asked != recorded:
+            raise CodeChanged(f"{where} waits for {_names(recorded)}; this version asks for {_names(asked)}")
+        return player
+
+    def _replay(self, state: RunState, visit: VisitState) -> Player:
         player = self._play(state)
         player.start()
         for key, outcome in visit.outcomes.items():
             player.feed(key, outcome)
-        asked, recorded = set(player.open), {d.key for d in state.open.values()}
-        if asked != recorded:
-            raise CodeChanged(f"{where} waits for {_names(recorded)}; this version asks for {_names(asked)}")
         self.book.new.clear()
         player.told.clear()
         return player

@@ -18,6 +18,7 @@ from cadenza.core.demands import (
     CallModel,
     CallTool,
     Host,
+    Message,
     StartRun,
     WaitForRuns,
     WaitUntil,
@@ -98,6 +99,8 @@ class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started: ev.VisitStarted
     outcomes: dict[str, AnyOutcome] = {}
     sessions: dict[str, str] = {}
+    lengths: dict[str, int] = {}
+    carry: tuple[Message, ...] = ()
     folder: str | None = None
     asks: int = 0
     deflections: int = 0
@@ -106,7 +109,8 @@ class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that decides what happens next. ``seq`` is the number of the last event folded;
-    ``answers`` are those that the last visit was given, ``note`` what it was told. ``ledger`` holds requests
+    ``answers`` are those that the last visit was given. ``lengths`` counts the messages of the sessions'
+    conversations, ``carry`` are those that the conversation still owes (see ``Signal``). ``ledger`` holds requests
     by key, ``children`` the runs that this one started and has not read the results of. ``seed`` makes the
     ids of this run (a fork has one of its own); ``origins`` are the runs, each up to a seq, whose
     conversations a fork goes on with."""
@@ -132,6 +136,8 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     calls: dict[str, int] = {}
     sessions: dict[str, str] = {}
+    lengths: dict[str, int] = {}
+    carry: tuple[Message, ...] = ()
     answers: tuple[Hash, ...] = ()
     user_inputs: tuple[Hash, ...] = ()
     asks: int = 0
@@ -278,15 +284,19 @@ def _run_forked(state: RunState, event: ev.RunForked, actor: str) -> None:
     state.children = {run: child for run, child in origin.children.items() if child.ended is not None}
     state.spent = Spent()
     assert state.started is not None
-    state.started = msgspec.structs.replace(state.started, parent=None, root=None)
+    state.started = msgspec.structs.replace(state.started, id=event.id, parent=None, root=None)
+    state.held = None
 
 
 def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
     if event.attempt > 1 and state.visit is not None:
-        state.sessions = state.visit.sessions
+        state.sessions, state.lengths = state.visit.sessions, state.visit.lengths
+        state.carry = state.visit.carry
     state.visit = VisitState(
         started=event,
         sessions=state.sessions,
+        lengths=state.lengths,
+        carry=state.carry,
         folder=state.folder,
         asks=state.asks,
         deflections=state.deflections,
@@ -319,11 +329,21 @@ def _demand_issued(state: RunState, event: ev.DemandIssued, actor: str) -> None:
         state.calls = {**earlier, key: earlier.get(key, 0) + 1}
         if demand.session is not None:
             state.sessions = {**state.sessions, demand.session: demand.conversation}
+            if demand.tools is not None:
+                _lengthen(state, demand.conversation, len(demand.append), demand.upto)
     due = demand.until if isinstance(demand, WaitUntil) else 0.0
     opened = OpenDemand(
         id=event.id, key=event.key, demand=demand, lane=event.lane, earlier=earlier, not_before=due
     )
     state.open = {**state.open, event.id: opened}
+
+
+def _lengthen(state: RunState, conversation: str, messages: int, before: int = 0) -> None:
+    """Count messages of a session's conversation; the counts of those that nobody goes on in are dropped."""
+    count = state.lengths.get(conversation, before) + messages
+    going_on = set(state.sessions.values())
+    kept = {name: length for name, length in state.lengths.items() if name in going_on}
+    state.lengths = {**kept, conversation: count}
 
 
 def call_key(movement: str, persona: str, purpose: str) -> str:
@@ -382,7 +402,9 @@ def _model_called(state: RunState, call: CallModel, outcome: AnyOutcome) -> None
         state.usage = state.usage + usage
         cost = cost_of(price_of(state.run.prices, outcome.model), usage) if state.run.prices else 0.0
         state.spent = state.spent + Spent(tokens=usage.input + usage.output, cost=cost)
-    if not isinstance(outcome, Replied) or (outcome.blank and call.tools is None):
+        if call.session is not None and call.tools is not None:
+            _lengthen(state, call.conversation, 1 if outcome.calls is None else 2)
+    if call.tools is None and (not isinstance(outcome, Replied) or outcome.blank):
         _forget_session(state, call)
 
 
@@ -492,6 +514,9 @@ def _visit_ended(state: RunState, event: ev.VisitEnded, actor: str) -> None:
     name = state.visit.started.movement if state.visit is not None else ""
     state.visit = None
     state.open, state.requests = {}, {}
+    state.carry = signal.carry
+    if signal.fresh:
+        state.sessions, state.lengths, state.carry = {}, {}, ()
     if signal.output is not None:
         state.previous = signal.output
     told = [answer for lane in signal.lanes for answer in lane.answers]

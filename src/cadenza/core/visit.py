@@ -8,6 +8,7 @@ from cadenza.core import events as ev
 from cadenza.core.demands import AnyDemand, CallModel, Host, Message
 from cadenza.core.performance import Need
 from cadenza.core.state import RunState
+from cadenza.core.tooling import Toolbox, read_toolbox
 from cadenza.ids import Hash, derive, text_hash
 from cadenza.piece.model import Movement, Piece
 from cadenza.piece.vocabulary import Language
@@ -39,6 +40,15 @@ class Book:
         return hash
 
 
+class Shared:
+    """What the lanes of a visit count together: the agent's questions, and those that were sent back. It grows
+    in the order of the outcomes, so a rebuilt visit counts the same."""
+
+    def __init__(self, asks: int, deflections: int) -> None:
+        self.asks = asks
+        self.deflections = deflections
+
+
 class Visit:
     """One performance of a movement, or of one lane of it.
 
@@ -61,6 +71,10 @@ class Visit:
         self.history = state.history
         self.previous: Hash | None = state.previous
         self.sessions = state.visit.sessions
+        self.lengths = state.visit.lengths
+        self.carry = state.visit.carry
+        self.granted = state.visit.granted
+        self.shared = Shared(state.visit.asks, state.visit.deflections)
         self.user_inputs = state.user_inputs
         self.prefix = ""
         self.cycle_count: int | None = None
@@ -80,6 +94,11 @@ class Visit:
     def model(self) -> str | None:
         """The model to ask for, by the same order."""
         return self.run.model or self.movement.model
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools that the run pinned when it began."""
+        return read_toolbox(self.text(self.run.tools)) if self.run.tools is not None else Toolbox()
 
     @property
     def report_dir(self) -> str:

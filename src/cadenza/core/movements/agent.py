@@ -7,6 +7,7 @@ from cadenza.core.movements.monitoring import watch_loops
 from cadenza.core.movements.playing import Played, play
 from cadenza.core.movements.ruling import conclude, match_rules
 from cadenza.core.movements.three.agent import perform_agent_three
+from cadenza.core.movements.tools.agent import perform_agent_tools
 from cadenza.core.performance import Performance
 from cadenza.core.signals import Signal
 from cadenza.core.visit import Visit
@@ -15,6 +16,8 @@ from cadenza.core.visit import Visit
 def perform_agent(visit: Visit) -> Performance[Signal]:
     """One agent performs the movement (TAKT engine, normal movement; the order is the state diagram's:
     output, reports, loop monitors, rules)."""
+    if visit.piece.control == "tools":
+        return (yield from perform_agent_tools(visit))
     if visit.piece.phases == "three":
         return (yield from perform_agent_three(visit))
     played: Played = yield from play(visit)

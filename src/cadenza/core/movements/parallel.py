@@ -8,6 +8,7 @@ from cadenza.core.movements.monitoring import watch_loops
 from cadenza.core.movements.playing import Played, play
 from cadenza.core.movements.ruling import Matched, ask_judge, conclude, match_rules
 from cadenza.core.movements.three.parallel import perform_parallel_three
+from cadenza.core.movements.tools.parallel import perform_parallel_tools
 from cadenza.core.performance import Lanes, Performance, guarded
 from cadenza.core.signals import LaneResult, Signal
 from cadenza.core.visit import Visit
@@ -17,6 +18,8 @@ from cadenza.ids import Hash
 def perform_parallel(visit: Visit) -> Performance[Signal]:
     """All lanes at once; loop monitors; each lane's own rules; then the parent's (TAKT engine, parallel
     movement). A lane that fails has no label; when all fail, so does the movement."""
+    if visit.piece.control == "tools":
+        return (yield from perform_parallel_tools(visit))
     if visit.piece.phases == "three":
         return (yield from perform_parallel_three(visit))
     branches = [visit.branch(lane) for lane in visit.movement.lanes]

@@ -59,14 +59,14 @@ class Prepared(msgspec.Struct, frozen=True):
     snapshots: dict[str, str] = {}
 
 
-def prepare(visit: Visit) -> Performance[Prepared]:
+def prepare(visit: Visit, *, key: str = "prepare") -> Performance[Prepared]:
     """Snapshot what the prompt is made of into the run's folder; read the reports that it quotes."""
     if not visit.folder:
         return Prepared()
     movement = visit.movement
     template = visit.text(movement.instruction) if movement.instruction else ""
     outcome: Any = yield visit.host(
-        "prepare",
+        key,
         "prepare",
         folder=visit.folder,
         movement=movement.name,

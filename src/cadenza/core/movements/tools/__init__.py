@@ -1,0 +1,1 @@
+"""Movements under ``control: tools``: an agent that acts by tool calls and ends by one."""
