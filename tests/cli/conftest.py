@@ -20,6 +20,7 @@ TIMEOUT = 60
 
 TWO_STEPS = """\
 cadenza: 1
+control: tags
 name: two-steps
 max_movements: 6
 initial_movement: first

@@ -150,6 +150,7 @@ def test_a_piece_with_mistakes_is_1_with_every_place(cli: Cli) -> None:
 
 TWO_STEPS_BAD = """\
 cadenza: 1
+control: tags
 name: bad
 max_movements: many
 initial_movement: first

@@ -17,6 +17,7 @@ from tests.cli.conftest import Cli
 
 SHY = """\
 cadenza: 1
+control: tags
 name: shy
 phases: three
 movements:
@@ -34,6 +35,7 @@ entries:
 """
 GATED = """\
 cadenza: 1
+control: tags
 name: gated
 movements:
   - name: make

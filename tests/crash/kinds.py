@@ -75,6 +75,7 @@ FAN_KINDS: Mapping[str, MovementKind] = {**PROBE_KINDS, "fan": MovementKind(perf
 
 FAN = """
 cadenza: 1
+control: tags
 name: fan
 max_movements: 5
 initial_movement: before

@@ -58,6 +58,7 @@ def linear() -> Scenario:
 
 FULL = """
 cadenza: 1
+control: tags
 name: full
 max_movements: 20
 initial_movement: plan
@@ -132,6 +133,7 @@ def full() -> Scenario:
 
 NO_MATCH = """
 cadenza: 1
+control: tags
 name: nomatch
 initial_movement: only
 movements:

@@ -22,6 +22,7 @@ from cadenza.worker.folders import project_folder, remake_if_gone
 
 PARALLEL = """
 cadenza: 1
+control: tags
 name: par
 max_movements: 3
 movements:
@@ -35,6 +36,7 @@ movements:
 """
 TWO = """
 cadenza: 1
+control: tags
 name: two
 max_movements: 4
 movements:

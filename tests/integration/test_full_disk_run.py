@@ -14,6 +14,7 @@ from cadenza.journal import open_journal
 
 PIECE = """
 cadenza: 1
+control: tags
 name: long
 max_movements: 30
 movements:

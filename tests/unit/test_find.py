@@ -100,6 +100,7 @@ def test_a_piece_in_json(world: Path) -> None:
         {
             "cadenza": 1,
             "name": "j",
+            "control": "tags",
             "movements": [{"name": "a", "rules": [{"condition": "x", "next": "COMPLETE"}]}],
         }
     )

@@ -21,6 +21,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def written(text: str) -> str:
+        if text.startswith("cadenza: 1\n") and "movements:" in text and "control:" not in text:
+            text += "control: tags\n"
         (tmp_path / "p.yaml").write_text(text, encoding="utf-8")
         return "p.yaml"
 

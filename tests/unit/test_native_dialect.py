@@ -22,7 +22,10 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def loaded(text: str) -> LoadedPiece:
-        (tmp_path / "p.yaml").write_text(textwrap.dedent(text), encoding="utf-8")
+        text = textwrap.dedent(text).rstrip("\n") + "\n"
+        if "control:" not in text:
+            text += "control: tags\n"
+        (tmp_path / "p.yaml").write_text(text, encoding="utf-8")
         return load_piece("./p.yaml", cwd=tmp_path)
 
     return loaded
@@ -84,7 +87,7 @@ def test_a_whole_piece(load: Load) -> None:
         ("cadenza: 1\npersonas: {}", "2:1: a piece has no such key (personas)"),
         ("cadenza: 1\nfacets: {person: {}}", "facets has no such key (person); did you mean personas?"),
         ("cadenza: 1\nlanguage: fr", "language must be one of en, ja (fr)"),
-        ("cadenza: 1\ncontrol: tools", "control by tools is not played by this version (tools)"),
+        ("cadenza: 1\nphases: three\ncontrol: tools", "phases: three asks for the status by tags (tools)"),
     ],
 )
 def test_top_level_mistakes(load: Load, line: str, words: str) -> None:

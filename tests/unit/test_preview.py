@@ -14,6 +14,7 @@ from cadenza.preview import PREVIOUS, TASK, WORK, Phase, Prompt, preview
 
 PIECE = """\
 cadenza: 1
+control: tags
 name: sampler
 phases: PHASES
 max_movements: 30

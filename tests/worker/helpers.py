@@ -29,6 +29,7 @@ PATIENCE = 30.0
 
 ONE = """
 cadenza: 1
+control: tags
 name: one
 max_movements: 5
 movements:
@@ -41,6 +42,7 @@ movements:
 """
 TWO = """
 cadenza: 1
+control: tags
 name: two
 max_movements: 5
 movements:

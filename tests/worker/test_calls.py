@@ -74,6 +74,7 @@ async def test_a_journal_that_is_busy_while_a_prompt_is_read_does_not_end_the_ru
 
 JUDGED = """
 cadenza: 1
+control: tags
 name: judged
 max_movements: 9
 loop_monitors:

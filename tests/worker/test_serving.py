@@ -110,6 +110,7 @@ async def test_a_session_that_raises_is_told_to_whoever_waits_for_its_run(tmp_pa
 
 PIECE = """
 cadenza: 1
+control: tags
 name: {}
 movements:
   - name: plan

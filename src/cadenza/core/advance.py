@@ -26,7 +26,17 @@ from cadenza.core.demands import (
 )
 from cadenza.core.movements import MovementKind
 from cadenza.core.movements.tools.guards import too_many_visits
-from cadenza.core.outcomes import NO_PROVIDER, Answered, AnyOutcome, Did, Failed, Returned, Unknown
+from cadenza.core.outcomes import (
+    BUDGET,
+    NO_PROVIDER,
+    Answered,
+    AnyOutcome,
+    Cancelled,
+    Did,
+    Failed,
+    Returned,
+    Unknown,
+)
 from cadenza.core.performance import Issued, Record, Tell
 from cadenza.core.prompts.notices import repeated
 from cadenza.core.retrying import RetryPolicy
@@ -165,7 +175,11 @@ class Advance:
 
     def _postponed(self, scribe: Scribe, opened: OpenDemand, failed: Failed) -> bool:
         """Whether a failure leaves its demand open: a host's holds the run, as does a provider that cannot be
-        made here; a model's may be retried."""
+        made here; a model's may be retried. Without budget the run is held where a person is attached, and
+        ends where none is."""
+        if failed.code == BUDGET:
+            self._without_budget(scribe, opened, failed.message)
+            return True
         if isinstance(opened.demand, Host) or failed.code == NO_PROVIDER:
             reason = "host" if isinstance(opened.demand, Host) else "provider"
             scribe.add(ev.RunHeld(reason=reason, message=failed.message, demand=opened.id))
@@ -186,6 +200,22 @@ class Advance:
             )
         )
         return True
+
+    def _without_budget(self, scribe: Scribe, opened: OpenDemand, words: str) -> None:
+        if scribe.state.run.interactive:
+            scribe.add(ev.RunHeld(reason=BUDGET, message=words, demand=opened.id))
+            return
+        self._stop(scribe, "the budget was spent while this was being met", BUDGET)
+        self._end(scribe, End(status="aborted", reason=BUDGET, message=words), scribe.state.last)
+
+    def _stop(self, scribe: Scribe, words: str, reason: str) -> None:
+        """Nothing is met and nobody is asked any more."""
+        state = scribe.state
+        self._lose(scribe, words)
+        for opened in state.met_by_worker:
+            scribe.add(ev.DemandResolved(id=opened.id, outcome=Cancelled()))
+        for request in list(state.requests.values()):
+            scribe.add(ev.RequestClosed(id=request.id, reason=reason))
 
     def _asked_again(self, scribe: Scribe, opened: OpenDemand) -> bool:
         """A waiting tool said "not yet": it is asked again later, and less often as time goes by."""

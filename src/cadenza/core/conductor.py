@@ -15,7 +15,7 @@ from cadenza.core import events as ev
 from cadenza.core.advance import Advance, children_ended
 from cadenza.core.demands import AskPerson, WaitForRuns, is_repeatable
 from cadenza.core.movements import KINDS, MovementKind
-from cadenza.core.outcomes import Answered, AnyOutcome, Cancelled, Expired, Unknown
+from cadenza.core.outcomes import Answered, AnyOutcome, Expired, Unknown
 from cadenza.core.retrying import RetryPolicy
 from cadenza.core.routing import End, Enter
 from cadenza.core.scribe import Scribe, Step
@@ -197,15 +197,6 @@ class Conductor(Advance):
                 self._resolve(scribe, opened, ready)
 
     # Inputs.
-
-    def _stop(self, scribe: Scribe, words: str, reason: str) -> None:
-        """Nothing is met and nobody is asked any more."""
-        state = scribe.state
-        self._lose(scribe, words)
-        for opened in state.met_by_worker:
-            scribe.add(ev.DemandResolved(id=opened.id, outcome=Cancelled()))
-        for request in list(state.requests.values()):
-            scribe.add(ev.RequestClosed(id=request.id, reason=reason))
 
     def _cancel(self, scribe: Scribe, event: ev.CancelRequested, actor: str) -> None:
         state = scribe.state

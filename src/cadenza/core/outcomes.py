@@ -89,6 +89,9 @@ class Failed(Outcome, frozen=True, tag="failed", kw_only=True, omit_defaults=Tru
     retry_after: float | None = None
 
 
+BUDGET = "budget"
+"""The code of a demand that was not met because what the tree of runs may spend is spent."""
+
 NO_PROVIDER = "no_provider"
 """The code of a model call for which no provider could be made: nothing was asked, and the run is held."""
 

@@ -38,6 +38,12 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: float = 0.0
     tool_calls: int = 0
 
+    @classmethod
+    def of(cls, sums: tuple[int, float, int]) -> Spent:
+        """From tokens, cost and tool calls."""
+        tokens, cost, tool_calls = sums
+        return cls(tokens=tokens, cost=cost, tool_calls=tool_calls)
+
     def __add__(self, other: Spent) -> Spent:
         return Spent(
             tokens=self.tokens + other.tokens,

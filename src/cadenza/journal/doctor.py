@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from cadenza.core import state as states
-from cadenza.core.events import Recorded, RunStarted
+from cadenza.core.events import Recorded, RunForked, RunStarted
 from cadenza.errors import JournalCorrupt
 from cadenza.ids import Hash, text_hash
 from cadenza.journal import projections
@@ -20,6 +20,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     row: RunRow
     standing: Standing
+    budget: str | None = None
     requests: tuple[RequestRow, ...]
     messages: tuple[MessageRow, ...]
     state: states.RunState
@@ -49,6 +50,7 @@ def tell(run: str, recorded: Sequence[Recorded]) -> Told:
     return Told(
         row=row,
         standing=projections.derive(state).standing,
+        budget=projections.budget_of(state),
         requests=tuple(requests.values()),
         messages=tuple(projected.messages),
         state=state,
@@ -74,6 +76,8 @@ def differences(told: Told, stored: Told) -> Iterator[Problem]:
             yield Problem(run=run, what=f"its {field} is {found!r}, its events say {expected!r}")
     if told.standing != stored.standing:
         yield Problem(run=run, what=f"it stands as {stored.standing!r}, its events say {told.standing!r}")
+    if told.budget != stored.budget:
+        yield Problem(run=run, what=f"its budget is {stored.budget!r}, its events say {told.budget!r}")
     yield from _differing(run, "request", told.requests, stored.requests)
     told_messages, stored_messages = (sorted(t.messages, key=_place) for t in (told, stored))
     yield from _differing(run, "message", told_messages, stored_messages)
@@ -115,7 +119,13 @@ def missing_texts(run: str, recorded: Iterable[Recorded], known: Container[Hash]
 
 def pinned(recorded: Iterable[Recorded]) -> Hash:
     """The piece that a run plays."""
-    return next((item.event.piece for item in recorded if isinstance(item.event, RunStarted)), "")
+    for item in recorded:
+        if isinstance(item.event, RunStarted):
+            return item.event.piece
+        if isinstance(item.event, RunForked):
+            piece: Hash = item.event.state["started"]["piece"]
+            return piece
+    return ""
 
 
 def missing_of_pieces(pieces: Mapping[Hash, str], known: Container[Hash]) -> Iterator[Problem]:

@@ -11,7 +11,8 @@ import msgspec
 from cadenza.clock import Clock, system_clock
 from cadenza.core import upcasting
 from cadenza.core.demands import Message
-from cadenza.core.events import AnyEvent, InputEvent, Recorded
+from cadenza.core.events import AnyEvent, BudgetRaised, InputEvent, Recorded, RequestOpened
+from cadenza.core.spending import Spend, Spent, exceeded
 from cadenza.core.state import RunState
 from cadenza.errors import Conflict, InputRefused, JournalError, NotFound
 from cadenza.ids import Hash
@@ -19,6 +20,7 @@ from cadenza.journal import doctor, holders, projections, refusals
 from cadenza.journal.projections import MessageRow, Standing
 from cadenza.journal.store import (
     LEASE_SECONDS,
+    SOLVED,
     Commit,
     Decision,
     Holder,
@@ -27,6 +29,7 @@ from cadenza.journal.store import (
     Problem,
     RequestRow,
     RunRow,
+    Workspace,
 )
 
 _encode_state = msgspec.json.Encoder().encode
@@ -52,6 +55,7 @@ class _Run(msgspec.Struct):
     snapshot_seq: int = 0
     requests: dict[str, RequestRow] = {}
     messages: list[MessageRow] = []
+    budget: str | None = None
     lease: _Leased | None = None
 
 
@@ -69,6 +73,9 @@ class MemoryJournal:
         self._calls: dict[str, str] = {}
         self._requests: dict[str, str] = {}
         self._conversations: dict[str, dict[str, None]] = {}
+        self._screens: dict[str, int] = {}
+        self._reserved: dict[str, tuple[str, Spent]] = {}
+        self._workspaces: dict[str, Workspace] = {}
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -93,6 +100,7 @@ class MemoryJournal:
             if run in self._runs:
                 raise refusals.run_exists(run)
             self._runs[run] = _Run(row, projections.derive(state).standing)
+            self._runs[run].budget = projections.budget_of(state)
             self._append(self._runs[run], first, payloads)
 
     def commit(self, commit: Commit) -> None:
@@ -123,7 +131,23 @@ class MemoryJournal:
         lease.claims = 0
         if commit.release:
             lease.expires = 0.0
+        self._hand_on(commit)
         return None
+
+    def _hand_on(self, commit: Commit) -> None:
+        """Inputs for other runs; what was reserved and is spent; screens that were solved meanwhile."""
+        for send in commit.sends:
+            found = self._runs.get(send.run)
+            refused = found and projections.refusal(send.event, found.row.status, found.standing)
+            if found is not None and refused is None:
+                (payload,) = refusals.payloads([send.event])
+                self._queue(found, send.event, (commit.at, commit.actor, payload))
+        for demand in commit.settles:
+            self._reserved.pop(demand, None)
+        for event in commit.events:
+            if isinstance(event, RequestOpened) and event.screen is not None:
+                if self.generation(event.screen) > event.generation:
+                    self._decide(self.request(event.id), SOLVED, at=commit.at, actor="screen")
 
     def _append(self, found: _Run, commit: Commit, payloads: Sequence[str]) -> None:
         state, at, actor = commit.state, commit.at, commit.actor
@@ -160,20 +184,79 @@ class MemoryJournal:
             refused = projections.refusal(event, found.row.status, found.standing)
             if refused is not None:
                 raise Conflict(f"Run {run} {refused}.")
+            if isinstance(event, BudgetRaised):
+                found.budget = projections.budget_text(event.budget)
             return self._queue(found, event, (at, actor, payload))
 
     def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
         """Answer a request, once. Raises NotFound."""
-        event, payload = refusals.decision(request, value)
+        event, _ = refusals.decision(request, value)
         with self._lock:
             row = self.request(request)
-            settled = projections.settled(row, event.value)
+            settled = projections.settled(row, event.value, self.now())
             if settled is not None:
                 return settled
-            found = self._runs[row.run]
-            self._queue(found, event, (at, actor, payload))
-            row = found.requests[request] = projections.decided(row, event, at=at, actor=actor)
-        return Decision(result="accepted", request=row)
+            return Decision(result="accepted", request=self._decide(row, value, at=at, actor=actor))
+
+    def _decide(self, row: RequestRow, value: Any, *, at: float, actor: str) -> RequestRow:
+        event, payload = refusals.decision(row.id, value)
+        found = self._runs[row.run]
+        self._queue(found, event, (at, actor, payload))
+        row = found.requests[row.id] = projections.decided(row, event, at=at, actor=actor)
+        return row
+
+    def resolve_screen(
+        self, screen: str, value: Any, *, at: float, actor: str, reason: str = "captcha"
+    ) -> list[RequestRow]:
+        """Decide every open request that waits for a screen; those that were."""
+        with self._lock:
+            self._screens[screen] = self.generation(screen) + 1
+            waiting = [row for row in self.requests() if row.screen == screen and row.reason == reason]
+            return [self._decide(row, value, at=at, actor=actor) for row in waiting]
+
+    def generation(self, screen: str) -> int:
+        """How often a screen has been solved."""
+        return self._screens.get(screen, 0)
+
+    # -- trees, budgets, workspaces -----------------------------------------------------------------------
+
+    def tree(self, root: str) -> list[RunRow]:
+        """A run and all that belong to its tree. Raises NotFound."""
+        with self._lock:
+            first = self._run(root).row
+            rows = (found.row for found in self._runs.values())
+            return [
+                first,
+                *(row for row in rows if row.parent is not None and row.root == root and row.id != root),
+            ]
+
+    def reserve(self, root: str, demand: str, want: Spent) -> str | None:
+        """Set something aside of a tree's budget; None, or which limit is against it."""
+        with self._lock:
+            found = self._runs.get(root)
+            if found is None or found.budget is None:
+                return None
+            total = want
+            for row in self.tree(root):
+                tokens = row.input_tokens + row.output_tokens
+                total = total + Spent(tokens=tokens, cost=row.cost, tool_calls=row.tool_calls)
+            for other, (of, reserved) in self._reserved.items():
+                total = total + reserved if of == root and other != demand else total
+            limits = msgspec.json.decode(found.budget, type=Spend)
+            words = exceeded(limits, total, self.now() - found.row.created_at)
+            if words is None:
+                self._reserved[demand] = (root, want)
+            return words
+
+    def put_workspace(self, workspace: Workspace) -> None:
+        """Name a folder."""
+        with self._lock:
+            self._workspaces[workspace.name] = workspace
+
+    def workspaces(self) -> list[Workspace]:
+        """All named folders."""
+        with self._lock:
+            return [self._workspaces[name] for name in sorted(self._workspaces)]
 
     def _queue(self, found: _Run, event: InputEvent, stored: tuple[float, str, str]) -> int:
         found.events.append(stored)
@@ -275,16 +358,25 @@ class MemoryJournal:
             raise refusals.missing_text(self.path, missing)
         return {hash: self._texts[hash] for hash in wanted}
 
-    def messages(self, conversation: str, *, before_demand: str | None = None) -> list[Message]:
+    def messages(
+        self,
+        conversation: str,
+        *,
+        before_demand: str | None = None,
+        run: str | None = None,
+        origins: Sequence[tuple[str, int]] = (),
+    ) -> list[Message]:
         """The messages of a conversation in order, or those before a demand's own."""
         with self._lock:
-            rows = [
-                (message.role, message.text, message.demand)
-                for run in self._conversations.get(conversation, ())
-                for message in self._runs[run].messages
-                if message.conversation == conversation
-            ]
-        return projections.messages_before(rows, before_demand)
+            return projections.messages_of(self._rows_of, conversation, before_demand, run, origins)
+
+    def _rows_of(self, conversation: str) -> list[tuple[str, Hash, str, str, int]]:
+        return [
+            (message.role, message.text, message.demand, run, message.seq)
+            for run in self._conversations.get(conversation, ())
+            for message in self._runs[run].messages
+            if message.conversation == conversation
+        ]
 
     def run(self, run: str) -> RunRow:
         """One run. Raises NotFound."""
@@ -348,6 +440,7 @@ class MemoryJournal:
             stored = doctor.Told(
                 row=found.row,
                 standing=found.standing,
+                budget=found.budget,
                 requests=tuple(found.requests.values()),
                 messages=tuple(found.messages),
                 state=doctor.stored_state(self.load(run)),
@@ -375,6 +468,7 @@ class MemoryJournal:
 
     def _rebuild_run(self, found: _Run, told: doctor.Told) -> None:
         found.row, found.standing, found.messages = told.row, told.standing, []
+        found.budget = told.budget
         found.requests = {row.id: row for row in told.requests}
         self._requests.update(dict.fromkeys(found.requests, told.row.id))
         self._add_messages(found, told.messages)

@@ -21,7 +21,12 @@ def _create(connection: Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: list[Callable[[Connection], None]] = [_create]
+def _second(connection: Connection) -> None:
+    for statement in queries.load("sqlite-0002.sql").values():
+        connection.execute(statement)
+
+
+MIGRATIONS: list[Callable[[Connection], None]] = [_create, _second]
 
 
 def version_of(connection: Connection) -> int:

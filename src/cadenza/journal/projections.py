@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from cadenza.core import events as ev
-from cadenza.core.demands import CALLS, AnyDemand, AskPerson, CallModel, Host, Message
-from cadenza.core.outcomes import Cancelled, Replied, Returned
+from cadenza.core.demands import CALLS, AnyDemand, AskPerson, CallModel, CallTool, Host, Message, StartRun
+from cadenza.core.outcomes import Cancelled, Did, Replied, Returned
 from cadenza.core.signals import ENDED, Signal, Status
+from cadenza.core.spending import Spend
 from cadenza.core.state import RunState
 from cadenza.ids import Hash
 from cadenza.journal.store import SNAPSHOT_EVERY, Decision, RequestRow, RunRow
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 """The format of snapshots. Grows whenever the fold or :class:`RunState` changes its meaning; a snapshot of
 another version is not read, the events are."""
 
@@ -35,6 +36,8 @@ class Derived(NamedTuple):
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    cost: float
+    tool_calls: int
     standing: Standing
 
 
@@ -71,12 +74,19 @@ def derive(state: RunState) -> Derived:
         usage.input,
         usage.output,
         usage.cached,
+        round(state.spent.cost, 9),
+        state.spent.tool_calls,
         "held" if held is not None else "ended" if ended is not None else None,
     )
 
 
 def wakes(event: ev.InputEvent, standing: Standing) -> bool:
-    """Whether an input makes its run claimable; while a run is held, an answer waits for it to go on."""
+    """Whether an input makes its run claimable. While a run is held, an answer or a child's end waits for it to
+    go on; a run that has ended only notes what its children do; a budget's change wakes nobody."""
+    if isinstance(event, ev.ChildReopened | ev.BudgetRaised):
+        return False
+    if isinstance(event, ev.ChildEnded):
+        return standing is None
     return standing != "held" or not isinstance(event, ev.RequestDecided)
 
 
@@ -106,17 +116,31 @@ def run_row(run: str, state: RunState, *, created_at: float, updated_at: float, 
         input_tokens=derived.input_tokens,
         output_tokens=derived.output_tokens,
         cached_tokens=derived.cached_tokens,
+        cost=derived.cost,
+        tool_calls=derived.tool_calls,
+        parent=state.run.parent,
+        root=state.run.root or run,
     )
+
+
+def budget_of(state: RunState) -> str | None:
+    """What a run's tree may spend, as JSON; None where nothing limits it, or where it is not its to say."""
+    return budget_text(state.budget) if state.run.parent is None else None
+
+
+def budget_text(budget: Spend) -> str | None:
+    """Limits as JSON; None where there are none."""
+    return msgspec.json.encode(budget).decode() if budget else None
 
 
 def snapshot_due(state: RunState, last: int) -> bool:
     """Whether to write a snapshot after a commit; ``last`` is the seq of the one before (0 for none)."""
-    return is_due(state.wake_at, state.seq - last)
+    return is_due(state.stands, state.seq - last)
 
 
-def is_due(wake_at: float | None, events: int) -> bool:
+def is_due(stands: bool, events: int) -> bool:
     """As :func:`snapshot_due`, where ``events`` came since the last snapshot."""
-    return wake_at is None or events >= SNAPSHOT_EVERY
+    return (stands and events > 0) or events >= SNAPSHOT_EVERY
 
 
 def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None:
@@ -135,7 +159,18 @@ def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None
 
 # -- requests ---------------------------------------------------------------------------------------------
 
-_SETTLING = frozenset({ev.RequestDecided, ev.RequestClosed, ev.VisitStarted, ev.VisitEnded, ev.RunEnded})
+_SETTLING = frozenset(
+    {
+        ev.RequestDecided,
+        ev.RequestMoved,
+        ev.RequestReminded,
+        ev.RequestExpired,
+        ev.RequestClosed,
+        ev.VisitStarted,
+        ev.VisitEnded,
+        ev.RunEnded,
+    }
+)
 
 
 def project_requests(
@@ -152,6 +187,9 @@ def project_requests(
         elif isinstance(event, ev.RequestDecided):
             if (row := rows.get(event.id)) and row.status == "open":
                 changed[row.id] = decided(row, event, at=at, actor=actor)
+        elif isinstance(event, ev.RequestMoved | ev.RequestReminded | ev.RequestExpired):
+            if (row := rows.get(event.id)) and row.status == "open":
+                changed[row.id] = _changed(row, event)
         else:
             changed.update(_closed(rows, event))
         rows.update(changed)
@@ -163,11 +201,22 @@ def decided(row: RequestRow, event: ev.RequestDecided, *, at: float, actor: str)
     return msgspec.structs.replace(row, status="decided", value=event.value, decided_at=at, decided_by=actor)
 
 
-def settled(row: RequestRow, value: Any) -> Decision | None:
-    """What an answer comes to where the request is not open any more; None where it is.
+def _changed(row: RequestRow, event: ev.RequestMoved | ev.RequestReminded | ev.RequestExpired) -> RequestRow:
+    if isinstance(event, ev.RequestMoved):
+        return msgspec.structs.replace(row, demand=event.demand)
+    if isinstance(event, ev.RequestReminded):
+        return msgspec.structs.replace(row, reminders=event.count)
+    return msgspec.structs.replace(row, status="expired")
+
+
+def settled(row: RequestRow, value: Any, now: float = 0.0) -> Decision | None:
+    """What an answer comes to where the request is not open any more; None where it is. After its deadline it
+    is not, also where nobody has looked yet.
 
     Answers are equal when their JSON is: ``1``, ``1.0`` and ``true`` are three answers.
     """
+    if row.status == "expired" or (row.status == "open" and 0 < row.deadline <= now):
+        return Decision(result="expired", request=row)
     if row.status == "open":
         return None
     if row.status == "closed":
@@ -190,6 +239,12 @@ def _opened(event: ev.RequestOpened, run: str, at: float) -> RequestRow:
         question=event.question,
         status="open",
         opened_at=at,
+        schema=event.schema,
+        sentinel=event.sentinel,
+        key=event.key,
+        screen=event.screen,
+        generation=event.generation,
+        deadline=event.deadline,
     )
 
 
@@ -210,7 +265,7 @@ def _closing(event: ev.AnyEvent) -> str | None:
             return event.reason
         case ev.DemandResolved(outcome=Cancelled()):
             return "cancelled"
-        case ev.DemandResolved(outcome=outcome) if not isinstance(outcome, Replied | Returned):
+        case ev.DemandResolved(outcome=outcome) if not isinstance(outcome, Replied | Returned | Did):
             return "resolved"  # a model's reply and a tool's result never answer a person's request
     return _CLOSING.get(type(event))
 
@@ -227,7 +282,7 @@ def _concerns(event: ev.AnyEvent, row: RequestRow) -> bool:
         return event.id == row.id
     if isinstance(event, ev.DemandResolved):
         return event.id == row.demand
-    return True
+    return not isinstance(event, ev.VisitStarted) or row.key is None  # a restart keeps what is in the ledger
 
 
 # -- conversations ----------------------------------------------------------------------------------------
@@ -260,6 +315,9 @@ def project(
             demand = event.demand
             if type(demand) is CallModel:
                 conversation = issued[event.id] = demand.conversation
+                if demand.forks is not None:
+                    role = f"{FORK}{demand.upto}"
+                    messages.append(MessageRow(conversation, seq, -1, role, demand.forks, event.id))
                 for item, message in enumerate(demand.append):
                     row = MessageRow(conversation, seq, item, message.role, message.text, event.id)
                     messages.append(row)
@@ -271,7 +329,7 @@ def project(
                     messages.append(MessageRow(found, seq, 0, "assistant", outcome.text, event.id))
                     if outcome.calls is not None:
                         messages.append(MessageRow(found, seq, 1, CALLS, outcome.calls, event.id))
-            elif type(outcome) is not Returned:
+            elif type(outcome) is not Returned and type(outcome) is not Did:
                 settles = True
         elif type(event) is ev.RequestOpened:
             opens = True
@@ -286,13 +344,31 @@ def calls(events: Iterable[ev.AnyEvent]) -> dict[str, str]:
     return project(events, 0, lambda _: None).calls
 
 
-def messages_before(rows: Iterable[tuple[str, Hash, str]], demand: str | None) -> list[Message]:
-    """Messages of (role, text, demand) rows in order, up to the first that is ``demand``'s own."""
-    messages = []
-    for role, text, owner in rows:
+FORK = "fork:"
+"""The role of the row with which a forked conversation begins: how many messages of which other one."""
+
+
+def messages_of(
+    rows_of: Callable[[str], Iterable[tuple[str, Hash, str, str, int]]],
+    conversation: str,
+    demand: str | None,
+    run: str | None,
+    origins: Sequence[tuple[str, int]],
+) -> list[Message]:
+    """A conversation's messages up to the first that is ``demand``'s own. ``rows_of`` gives (role, text, demand,
+    run, seq) of a conversation in order."""
+    upto = dict(origins)
+    messages: list[Message] = []
+    for role, text, owner, of, seq in rows_of(conversation):
         if demand is not None and owner == demand:
             break
-        messages.append(Message(role, text))
+        if run is not None and of != run and seq > upto.get(of, 0):
+            continue
+        if role.startswith(FORK):
+            before = messages_of(rows_of, text, None, run, origins)
+            messages.extend(before[: int(role.removeprefix(FORK))])
+        else:
+            messages.append(Message(role, text))
     return messages
 
 
@@ -303,12 +379,18 @@ def texts_of(event: ev.AnyEvent) -> Iterator[Hash]:
     """The texts that an event refers to."""
     match event:
         case ev.RunStarted():
-            yield from (event.piece, event.task)
+            yield from _present(event.piece, event.task, event.tools)
+        case ev.RunForked():
+            yield from hashes_in(event.state)
+        case ev.ChildEnded():
+            yield from _present(event.output, *event.reports.values())
         case ev.VisitStarted():
-            yield from event.answers
+            yield from _present(*event.answers, event.note)
         case ev.DemandIssued():
             yield from _texts_of_demand(event.demand)
-        case ev.DemandResolved(outcome=Replied(text=text)):
+        case ev.DemandResolved(outcome=Replied(text=text, calls=calls)):
+            yield from _present(text, calls)
+        case ev.DemandResolved(outcome=Did(text=text)):
             yield text
         case ev.RequestOpened():
             yield from _present(event.question, event.schema)
@@ -323,7 +405,11 @@ def texts_of(event: ev.AnyEvent) -> Iterator[Hash]:
 def _texts_of_demand(demand: AnyDemand) -> Iterator[Hash]:
     if isinstance(demand, CallModel):
         yield from (message.text for message in demand.append)
-        yield from _present(demand.schema)
+        yield from _present(demand.schema, demand.tools)
+    elif isinstance(demand, CallTool):
+        yield from _present(demand.calls)
+    elif isinstance(demand, StartRun):
+        yield demand.task
     elif isinstance(demand, AskPerson):
         yield from _present(demand.question, demand.schema)
     elif isinstance(demand, Host):
@@ -349,7 +435,8 @@ def hashes_in(value: Any) -> Iterator[Hash]:
 
 
 def _texts_of_signal(signal: Signal) -> Iterator[Hash]:
-    yield from _present(signal.output, signal.answer, *(lane.output for lane in signal.lanes))
+    yield from _present(signal.output, signal.answer, signal.note, *(lane.output for lane in signal.lanes))
+    yield from (message.text for message in signal.carry)
 
 
 def _present(*hashes: Hash | None) -> Iterator[Hash]:

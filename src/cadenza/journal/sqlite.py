@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from cadenza.clock import Clock
 from cadenza.core.demands import Message
-from cadenza.core.events import AnyEvent, InputEvent, Recorded
+from cadenza.core.events import AnyEvent, BudgetRaised, InputEvent, Recorded, RequestOpened
+from cadenza.core.spending import Spend, Spent, exceeded
 from cadenza.core.state import RunState
 from cadenza.errors import Conflict, InputRefused, JournalError
 from cadenza.ids import Hash
@@ -19,6 +22,7 @@ from cadenza.journal.database import Database, Synchronous
 from cadenza.journal.sqlite_leases import Leases
 from cadenza.journal.store import (
     LEASE_SECONDS,
+    SOLVED,
     Commit,
     Decision,
     Holder,
@@ -27,6 +31,7 @@ from cadenza.journal.store import (
     Problem,
     RequestRow,
     RunRow,
+    Workspace,
 )
 
 _SQL = queries.load("sqlite.sql")
@@ -87,7 +92,7 @@ class SqliteJournal:
         with self._database.write() as connection:
             if connection.execute(_SQL["run_ref"], (run,)).fetchone() is not None:
                 raise refusals.run_exists(run)
-            values = sqlite_rows.of_run(row, projections.derive(state).standing)
+            values = sqlite_rows.of_run(row, projections.derive(state).standing, projections.budget_of(state))
             ref = connection.execute(_SQL["insert_run"], values).lastrowid or 0
             _, calls = self._append(connection, _Known(ref, 0, 0, False), first, payloads)
             if projections.snapshot_due(state, 0):
@@ -156,14 +161,42 @@ class SqliteJournal:
             return refused if isinstance(refused, Exception) else refusals.no_run(commit.run)
         asking, calls = self._append(connection, known, commit, payloads)
         snapshot = known.snapshot
-        if projections.is_due(derived.wake_at, state.seq - snapshot):
+        if projections.is_due(state.stands, state.seq - snapshot):
             sqlite_rows.put_snapshot(connection, known.ref, state)
             snapshot = state.seq
         if commit.release:
             connection.execute(_SQL["release_lease"], (known.ref, commit.epoch))
-        if derived.wake_at is None:
+        if commit.sends or commit.settles:
+            self._hand_on(connection, commit)
+        if asking:
+            self._wake_solved(connection, known.ref, commit)
+        if state.stands:
             return None, calls
         return _Known(known.ref, known.epoch, snapshot, asking), calls
+
+    def _hand_on(self, connection: sqlite3.Connection, commit: Commit) -> None:
+        """Inputs for other runs, in this transaction; and what was reserved and is spent now."""
+        for send in commit.sends:
+            found = connection.execute(_SQL["run_for_input"], (send.run,)).fetchone()
+            if found is None or projections.refusal(send.event, found[2], found[3]) is not None:
+                continue
+            ref, seq, _, standing = found
+            (payload,) = refusals.payloads([send.event])
+            wakes = projections.wakes(send.event, standing)
+            _queue(connection, (ref, seq + 1, commit.at, commit.actor, payload), wakes=wakes)
+        connection.executemany(_SQL["settle"], [(demand,) for demand in commit.settles])
+
+    def _wake_solved(self, connection: sqlite3.Connection, ref: int, commit: Commit) -> None:
+        """A request for a screen that was solved after it was looked at is decided at once."""
+        seq = commit.state.seq
+        for event in commit.events:
+            if type(event) is not RequestOpened or event.screen is None:
+                continue
+            if _generation(connection, event.screen) <= event.generation:
+                continue
+            row = sqlite_rows.request(connection.execute(_SQL["request"], (event.id,)).fetchone())
+            seq += 1
+            _decide(connection, ref, seq, row, SOLVED, at=commit.at, actor="screen")
 
     def _look(self, connection: sqlite3.Connection, commit: Commit) -> _Known | Exception:
         """What this process learns about a run at its first commit under an epoch, or why it is refused.
@@ -252,7 +285,10 @@ class SqliteJournal:
             refused = projections.refusal(event, status, standing)
             if refused is not None:
                 raise Conflict(f"Run {run} {refused}.")
-            return _queue(connection, (ref, seq + 1, at, actor, payload), wakes=True)
+            if isinstance(event, BudgetRaised):
+                connection.execute(_SQL["put_budget"], (projections.budget_text(event.budget), ref))
+            wakes = projections.wakes(event, standing)
+            return _queue(connection, (ref, seq + 1, at, actor, payload), wakes=wakes)
 
     def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
         """Answer a request, once. Raises NotFound."""
@@ -262,7 +298,7 @@ class SqliteJournal:
             if found is None:
                 raise refusals.no_request(request)
             row = sqlite_rows.request(found)
-            settled = projections.settled(row, event.value)
+            settled = projections.settled(row, event.value, self.now() if row.deadline else 0.0)
             if settled is not None:
                 return settled
             ref, seq, _, standing = connection.execute(_SQL["run_for_input"], (row.run,)).fetchone()
@@ -271,6 +307,67 @@ class SqliteJournal:
             row = projections.decided(row, event, at=at, actor=actor)
             connection.execute(_SQL["put_request"], sqlite_rows.of_request(ref, row))
         return Decision(result="accepted", request=row)
+
+    def resolve_screen(
+        self, screen: str, value: Any, *, at: float, actor: str, reason: str = "captcha"
+    ) -> list[RequestRow]:
+        """Decide every open request that waits for a screen; those that were."""
+        with self._database.write() as connection:
+            connection.execute(_SQL["solve_screen"], (screen,))
+            found = connection.execute(_SQL["open_requests_of_screen"], (screen, reason)).fetchall()
+            resumed = []
+            for row in map(sqlite_rows.request, found):
+                ref, seq, _, standing = connection.execute(_SQL["run_for_input"], (row.run,)).fetchone()
+                resumed.append(
+                    _decide(connection, ref, seq + 1, row, value, at=at, actor=actor, standing=standing)
+                )
+        return resumed
+
+    def generation(self, screen: str) -> int:
+        """How often a screen has been solved."""
+        with self._database.read() as connection:
+            return _generation(connection, screen)
+
+    # -- trees, budgets, workspaces -----------------------------------------------------------------------
+
+    def tree(self, root: str) -> list[RunRow]:
+        """A run and all that belong to its tree. Raises NotFound."""
+        with self._database.read() as connection:
+            found = connection.execute(_SQL["tree"], (root,)).fetchall()
+        if not found:
+            raise refusals.no_run(root)
+        return [sqlite_rows.run(row) for row in found]
+
+    def reserve(self, root: str, demand: str, want: Spent) -> str | None:
+        """Set something aside of a tree's budget; None, or which limit is against it."""
+        with self._database.read() as connection:
+            budget, began = connection.execute(_SQL["budget"], (root,)).fetchone() or (None, 0.0)
+        if budget is None:
+            return None
+        with self._database.write() as connection:
+            (budget, _) = connection.execute(_SQL["budget"], (root,)).fetchone()
+            limits = sqlite_rows.decode_json(budget or "{}", type=Spend)
+            spent = Spent.of(connection.execute(_SQL["spent"], (root,)).fetchone())
+            reserved = Spent.of(connection.execute(_SQL["reserved"], (root, demand)).fetchone())
+            words = exceeded(limits, spent + reserved + want, self.now() - began)
+            if words is None:
+                values = (demand, root, want.tokens, want.cost, want.tool_calls)
+                connection.execute(_SQL["put_reservation"], values)
+        return words
+
+    def put_workspace(self, workspace: Workspace) -> None:
+        """Name a folder."""
+        with self._database.write() as connection:
+            connection.execute(_SQL["put_workspace"], msgspec.structs.astuple(workspace))
+
+    def workspaces(self) -> list[Workspace]:
+        """All named folders."""
+        with self._database.read() as connection:
+            found = connection.execute(_SQL["workspaces"]).fetchall()
+        return [
+            Workspace(name=name, path=path, shared=bool(shared), owner=owner, added_at=at)
+            for name, path, shared, owner, at in found
+        ]
 
     # -- leases -------------------------------------------------------------------------------------------
 
@@ -323,11 +420,23 @@ class SqliteJournal:
             raise refusals.missing_text(self.path, missing[0])
         return {hash: found[hash] for hash in wanted}
 
-    def messages(self, conversation: str, *, before_demand: str | None = None) -> list[Message]:
+    def messages(
+        self,
+        conversation: str,
+        *,
+        before_demand: str | None = None,
+        run: str | None = None,
+        origins: Sequence[tuple[str, int]] = (),
+    ) -> list[Message]:
         """The messages of a conversation in order, or those before a demand's own."""
         with self._database.read() as connection:
-            rows = connection.execute(_SQL["messages"], (conversation,)).fetchall()
-        return projections.messages_before(rows, before_demand)
+            return projections.messages_of(
+                lambda name: connection.execute(_SQL["messages"], (name,)).fetchall(),
+                conversation,
+                before_demand,
+                run,
+                origins,
+            )
 
     def run(self, run: str) -> RunRow:
         """One run. Raises NotFound."""
@@ -430,6 +539,30 @@ def _ref(connection: sqlite3.Connection, run: str) -> int:
     if found is None:
         raise refusals.no_run(run)
     return int(found[0])
+
+
+def _generation(connection: sqlite3.Connection, screen: str) -> int:
+    found = connection.execute(_SQL["screen"], (screen,)).fetchone()
+    return int(found[0]) if found is not None else 0
+
+
+def _decide(
+    connection: sqlite3.Connection,
+    ref: int,
+    seq: int,
+    row: RequestRow,
+    value: Any,
+    *,
+    at: float,
+    actor: str,
+    standing: projections.Standing = None,
+) -> RequestRow:
+    """Append a decision as the run's event ``seq``."""
+    event, payload = refusals.decision(row.id, value)
+    _queue(connection, (ref, seq, at, actor, payload), wakes=projections.wakes(event, standing))
+    row = projections.decided(row, event, at=at, actor=actor)
+    connection.execute(_SQL["put_request"], sqlite_rows.of_request(ref, row))
+    return row
 
 
 def _queue(connection: sqlite3.Connection, row: tuple[int, int, float, str, str], *, wakes: bool) -> int:

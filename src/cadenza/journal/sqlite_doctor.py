@@ -71,7 +71,7 @@ def _strays(connection: sqlite3.Connection, what: str, told: int) -> Iterator[Pr
 def _stored(connection: sqlite3.Connection, ref: int, told: Told, recorded: list[Recorded]) -> Told:
     """The rows that the journal holds about the run that ``told`` is about."""
     run = told.row.id
-    standing, marked = connection.execute(_SQL["run_standing"], (ref,)).fetchone()
+    standing, marked, budget = connection.execute(_SQL["run_standing"], (ref,)).fetchone()
     messages = []
     for conversation in dict.fromkeys(message.conversation for message in told.messages):
         rows = connection.execute(_SQL["run_messages"], (conversation, ref)).fetchall()
@@ -84,6 +84,7 @@ def _stored(connection: sqlite3.Connection, ref: int, told: Told, recorded: list
     return Told(
         row=sqlite_rows.run(connection.execute(_SQL["run"], (run,)).fetchone()),
         standing=standing,
+        budget=budget,
         requests=tuple(map(sqlite_rows.request, connection.execute(_SQL["requests_of_run"], (ref,)))),
         messages=tuple(messages),
         state=doctor.stored_state(loaded),
@@ -106,7 +107,7 @@ def rebuild(database: Database) -> int:
 
 
 def _rebuild_run(connection: sqlite3.Connection, ref: int, told: Told) -> None:
-    connection.execute(_SQL["rewrite_run"], sqlite_rows.of_run(told.row, told.standing))
+    connection.execute(_SQL["rewrite_run"], sqlite_rows.of_run(told.row, told.standing, told.budget))
     messages = [sqlite_rows.of_message(ref, message) for message in told.messages]
     connection.executemany(_SQL["insert_message"], messages)
     requests = [sqlite_rows.of_request(ref, request) for request in told.requests]

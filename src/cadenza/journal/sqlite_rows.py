@@ -29,9 +29,9 @@ def run(row: tuple[Any, ...]) -> RunRow:
     return RunRow(**dict(zip(_RUN, row, strict=False)))
 
 
-def of_run(row: RunRow, standing: Standing) -> tuple[Any, ...]:
+def of_run(row: RunRow, standing: Standing, budget: str | None) -> tuple[Any, ...]:
     """The parameters of ``insert_run`` and ``rewrite_run``."""
-    return (*msgspec.structs.astuple(row), standing)
+    return (*msgspec.structs.astuple(row), standing, budget)
 
 
 def of_commit(derived: Derived, ref: int, seq: int, at: float) -> tuple[Any, ...]:

@@ -14,11 +14,15 @@ import msgspec
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, InputEvent, Recorded
 from cadenza.core.signals import Status
+from cadenza.core.spending import Spent
 from cadenza.core.state import RunState
 from cadenza.ids import Hash
 
 LEASE_SECONDS = 30.0
 SNAPSHOT_EVERY = 100
+SOLVED: dict[str, Any] = {"solved": True}
+"""The decision of a request whose screen was solved before it could be waited for."""
+
 POISON_CLAIMS = 3
 """A run claimed this often without a commit in between is held with reason ``poison``."""
 
@@ -46,10 +50,19 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    cost: float = 0.0
+    tool_calls: int = 0
+    parent: str | None = None
+    root: str = ""
 
 
 class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One question and what became of it. ``status``: ``open``, ``decided``, ``closed``."""
+    """One question and what became of it. ``status``: ``open``, ``decided``, ``closed``, ``expired``.
+
+    ``schema`` is what an answer must fit (none: a text), by hash. ``sentinel`` is the row of the catalogue
+    that parked, ``key`` the place in its run's ledger, ``screen`` what must be solved. ``deadline`` is in
+    epoch seconds, 0 for none; ``reminders`` counts how often it was said that nobody has answered.
+    """
 
     id: str
     run: str
@@ -58,12 +71,29 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
     lane: str
     reason: str
     question: Hash
-    status: Literal["open", "decided", "closed"]
+    status: Literal["open", "decided", "closed", "expired"]
     opened_at: float
     value: Any = None
     decided_at: float | None = None
     decided_by: str | None = None
     closed_reason: str | None = None
+    schema: Hash | None = None
+    sentinel: str = ""
+    key: str | None = None
+    screen: str | None = None
+    generation: int = 0
+    deadline: float = 0.0
+    reminders: int = 0
+
+
+class Workspace(msgspec.Struct, frozen=True, kw_only=True):
+    """A named folder that runs can be started in. ``shared``: several people work there."""
+
+    name: str
+    path: str
+    shared: bool = False
+    owner: str = ""
+    added_at: float = 0.0
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +130,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     ``after`` is the seq that the events follow; ``state`` is the state after them (projections and
     snapshots are made of it); ``texts`` are new texts by hash. ``release`` gives the lease back in the same
-    transaction. ``sends`` are inputs for other runs; one that its run cannot take is left out.
+    transaction. ``sends`` are inputs for other runs; one that its run cannot take is left out. ``settles``
+    are demands whose reservations (:meth:`Journal.reserve`) go away.
     """
 
     run: str
@@ -113,6 +144,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     texts: Mapping[Hash, str] = {}
     release: bool = False
     sends: tuple[Send, ...] = ()
+    settles: tuple[str, ...] = ()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,8 +284,46 @@ class Journal(Protocol):
         """Texts by hash. Raises JournalCorrupt when one is missing."""
         ...
 
-    def messages(self, conversation: str, *, before_demand: str | None = None) -> list[Message]:
-        """The messages of a conversation in order: all of them, or those before ``before_demand``'s own."""
+    def messages(
+        self,
+        conversation: str,
+        *,
+        before_demand: str | None = None,
+        run: str | None = None,
+        origins: Sequence[tuple[str, int]] = (),
+    ) -> list[Message]:
+        """The messages of a conversation in order: all of them, or those before ``before_demand``'s own. What it
+        was forked from comes first. With ``run``: only its own and those of ``origins``, each up to a seq."""
+        ...
+
+    def tree(self, root: str) -> list[RunRow]:
+        """A run and all that belong to its tree, oldest first. Raises NotFound."""
+        ...
+
+    def reserve(self, root: str, demand: str, want: Spent) -> str | None:
+        """Set ``want`` aside of what the tree of ``root`` may spend, in one transaction: None when it is, or when
+        nothing limits the tree; else which limit stands against it, in words. The same demand replaces what it
+        had reserved."""
+        ...
+
+    def generation(self, screen: str) -> int:
+        """How often a screen has been solved."""
+        ...
+
+    def resolve_screen(
+        self, screen: str, value: Any, *, at: float, actor: str, reason: str = "captcha"
+    ) -> list[RequestRow]:
+        """A screen was solved: in one transaction every open request that waits for it with ``reason`` is
+        decided. The generation grows, so that a request which is opened by what was seen before is decided at
+        once. A second call finds nobody waiting."""
+        ...
+
+    def put_workspace(self, workspace: Workspace) -> None:
+        """Name a folder, or give a name another one."""
+        ...
+
+    def workspaces(self) -> list[Workspace]:
+        """All named folders."""
         ...
 
     def run(self, run: str) -> RunRow:

@@ -198,7 +198,8 @@ class McpServer(Model):
 class Movement(Model):
     """One part of a piece: who performs it, with which words, and where it can lead.
 
-    ``default_next`` is where it leads when nobody chooses (a movement or a sentinel); ``allowed_tools`` names
+    ``default_next`` is where it leads when nobody chooses (a movement or a sentinel); without
+    ``may_complete`` its agent cannot end the work with success; ``allowed_tools`` names
     tools (``*`` at the end of a name stands for the rest of it; None: see ``core/toolboxes.py``),
     ``allowed_commands`` the programs that ``run_command`` may start; ``tool_timeout`` is in seconds a call.
     The three limits replace the piece's guards.
@@ -223,6 +224,7 @@ class Movement(Model):
     model: str | None = None
     session: Literal["continue", "refresh", "handover"] = "continue"
     default_next: str | None = None
+    may_complete: bool = True
     text_only_limit: int | None = None
     max_iterations: int | None = None
     max_revisits: int | None = None

@@ -15,11 +15,20 @@ from typing import Any
 
 from cadenza.piece.dialects.grammar import Grammar, Keys
 from cadenza.piece.dialects.kinds import KINDS, MOST_PARTS, PERMISSIONS
-from cadenza.piece.dialects.movements import SESSIONS
+from cadenza.piece.dialects.movements import SESSIONS, TOOL_SESSIONS
 from cadenza.piece.dialects.native import NATIVE, VERSION
 from cadenza.piece.dialects.reading import LANGUAGES, PHASES
 from cadenza.piece.dialects.reports import NAMED
 from cadenza.piece.dialects.takt import TAKT
+from cadenza.piece.dialects.tooling import (
+    BUDGET,
+    CONTEXT,
+    CONTROLS,
+    ON_DEADLINE,
+    REQUESTS,
+    SERVER_NAME,
+    STABLE,
+)
 from cadenza.piece.report_files import NAME_LIMIT
 from cadenza.piece.vocabulary import SENTINELS, Dialect
 
@@ -54,6 +63,13 @@ def _count(least: int = 1, most: int | None = None) -> Schema:
     return {"type": "integer", "minimum": least} | ({} if most is None else {"maximum": most})
 
 
+def _or_nothing(shape: Schema) -> Schema:
+    """A key with nothing behind it is read as if it were not there."""
+    if not shape or shape == _NOTHING:
+        return shape
+    return {"anyOf": [*(shape["anyOf"] if set(shape) == {"anyOf"} else [shape]), _NOTHING]}
+
+
 def _one_of(*choices: Any) -> Schema:
     return {"enum": list(choices)}
 
@@ -66,6 +82,33 @@ def _list(name: str) -> Schema:
     return {"type": "array", "items": _ref(name)}
 
 
+_ABOVE: Schema = {"type": "number", "exclusiveMinimum": 0}
+_PERCENT = _count(most=100)
+_TIME: Schema = {"anyOf": [_ABOVE, {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*[smhd]\s*$"}]}
+
+
+def _block(shapes: Mapping[str, Schema], words: Keys) -> Schema:
+    """A closed mapping whose keys may stand there without a value."""
+    properties = {name: {"description": words[name], **_or_nothing(shape)} for name, shape in shapes.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+_SERVERS: Schema = {
+    "type": "object",
+    "propertyNames": {"pattern": f"^{SERVER_NAME.pattern}$"},
+    "additionalProperties": {
+        "type": "object",
+        "properties": {
+            "command": {"type": "array", "items": _TEXT},
+            "url": _TEXT,
+            "env": _NAMES,
+            "headers": {"type": "object", "additionalProperties": _TEXT},
+            "timeout": _TIME,
+        },
+        "additionalProperties": False,
+    },
+}
+
 _SHAPES: Mapping[str, Schema] = {
     "allowed_tools": _NAMES,
     "answer_agent": _ANY,
@@ -77,6 +120,22 @@ _SHAPES: Mapping[str, Schema] = {
     "concurrency": _count(),
     "condition": _SAID,
     "control": _one_of("tags"),
+    "default_next": _TEXT,
+    "may_complete": _FLAG,
+    "text_only_limit": _count(),
+    "max_iterations": _count(),
+    "max_revisits": _count(),
+    "ask_limit": _count(0),
+    "ask_limit_deflections": _count(0),
+    "context": _block({"window": _count(), "warn": _PERCENT, "urge": _PERCENT, "force": _PERCENT}, CONTEXT),
+    "requests": _block({"deadline": _TIME, "on_deadline": _one_of(*ON_DEADLINE), "remind": _TIME}, REQUESTS),
+    "budget": _block(
+        {"tokens": _count(), "cost": _ABOVE, "tool_calls": _count(), "wall_time": _TIME}, BUDGET
+    ),
+    "stable_tools": _one_of(*STABLE),
+    "allowed_commands": _NAMES,
+    "network": _FLAG,
+    "tool_timeout": _TIME,
     "cwd": {"type": "string", "pattern": f"^{_INSIDE}"},
     "cycle": {"type": "array", "items": _TEXT, "minItems": 2},
     "description": _TEXT,
@@ -162,6 +221,13 @@ _SPECIAL: Mapping[str, Mapping[str, Schema]] = {
 }
 """Keys that mean something else in one place."""
 
+_OURS: Mapping[str, Mapping[str, Schema]] = {
+    "piece": {"control": _one_of(*CONTROLS), "mcp_servers": _SERVERS},
+    "movement": {"session": _one_of(*TOOL_SESSIONS)},
+    "lane": {"session": _one_of(*TOOL_SESSIONS)},
+}
+"""Keys that mean more in our own format."""
+
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "piece": ("name",),
     "movement": ("name",),
@@ -219,7 +285,9 @@ def _mapping(
     grammar: Grammar, table: str, keys: Keys, sections: Mapping[str, Schema] | None = None
 ) -> Schema:
     """One kind of mapping: all its keys with their words, and no others."""
-    special = {**_SPECIAL.get(table, {}), **(sections or {})}
+    special = {**_SPECIAL.get(table, {}), **(sections or {}), **_OURS.get(table, {})}
+    if grammar.dialect != "native":
+        special = {name: shape for name, shape in special.items() if name not in _OURS.get(table, {})}
     required = [key for key in _REQUIRED.get(table, ()) if key in keys]
     properties = {}
     for key, words in keys.items():
@@ -230,13 +298,6 @@ def _mapping(
         properties[key] = {"description": words, **(shape if key in required else _or_nothing(shape))}
     found: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return found | ({"required": required} if required else {})
-
-
-def _or_nothing(shape: Schema) -> Schema:
-    """A key with nothing behind it is read as if it were not there."""
-    if not shape or shape == _NOTHING:
-        return shape
-    return {"anyOf": [*(shape["anyOf"] if set(shape) == {"anyOf"} else [shape]), _NOTHING]}
 
 
 def _reports() -> Schema:

@@ -26,7 +26,8 @@ from cadenza.testing.clocks import T0, fixed_seed
 from cadenza.testing.comparing import Interruptions
 from cadenza.testing.ledger import Ledger
 from cadenza.testing.scenario import Answer, Interrupt, Scenario
-from cadenza.worker.meeting import Meeting, Met
+from cadenza.worker.agent_tools import Met
+from cadenza.worker.meeting import Meeting
 from cadenza.worker.texts import JournalTexts
 
 LOST = "the process died while this was being met"

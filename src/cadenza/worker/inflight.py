@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from cadenza.core.state import OpenDemand
-from cadenza.worker.meeting import Met
+from cadenza.worker.agent_tools import Met
 
 
 class InFlight:

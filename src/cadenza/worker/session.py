@@ -15,9 +15,10 @@ from cadenza.core.scribe import Step
 from cadenza.core.state import OpenDemand, QueuedInput, RunState, fold_recorded
 from cadenza.errors import CodeChanged, LeaseLost, SequenceConflict
 from cadenza.ids import Hash
-from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease
+from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease, Send
+from cadenza.worker.agent_tools import Met
 from cadenza.worker.inflight import InFlight
-from cadenza.worker.meeting import Meeting, Met
+from cadenza.worker.meeting import Meeting
 from cadenza.worker.texts import JournalTexts
 
 POLL_SECONDS = 0.3
@@ -113,7 +114,16 @@ class Session:
             return False
         if self.state.held is not None:
             return bool(self._inflight) and await self._await_outcomes()
+        if self.state.requests and await self._step(self._tick):
+            return True
         return await self._play_on()
+
+    def _tick(self, state: RunState) -> Step | None:
+        """What is due for its requests: deadlines and reminders, by the journal's clock."""
+        now = self._journal.now()
+        if all(not 0 < at <= now for r in state.requests.values() for at in (r.deadline, r.remind_at)):
+            return None
+        return self._conductor.tick(state, now, self._texts)
 
     async def _play_on(self) -> bool:
         """Meet what is to be met, and wait for what comes of it."""
@@ -295,7 +305,9 @@ class Session:
             state=state,
             at=self._clock(),
             texts=texts,
-            release=not self._inflight and state.folder is None and state.wake_at is None,
+            release=not self._inflight and state.folder is None and state.stands,
+            sends=tuple(Send(run, event) for run, event in step.sends),
+            settles=_resolved(step) if state.budget else (),
         )
 
     async def _catch_up(self) -> None:
@@ -303,3 +315,8 @@ class Session:
         tail = self._journal.events(self.run, after=self.state.seq)
         if tail:
             self.state = fold_recorded(tail, self.state)
+
+
+def _resolved(step: Step) -> tuple[str, ...]:
+    """The demands that a step resolves: what was reserved for them is spent, or free again."""
+    return tuple(event.id for event in step.events if type(event) is ev.DemandResolved)

@@ -7,29 +7,30 @@ SELECT (julianday('now') - 2440587.5) * 86400.0;
 -- insert_run --
 INSERT INTO runs (
     id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
-    actor, input_tokens, output_tokens, cached_tokens, standing
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    actor, input_tokens, output_tokens, cached_tokens, cost, tool_calls, parent, root, standing, budget
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- rewrite_run --
 -- Every derived column of a run anew (rebuild).
 UPDATE runs SET
     id = ?1, workspace = ?2, piece = ?3, status = ?4, reason = ?5, message = ?6, movement = ?7, iteration = ?8,
     wake_at = ?9, created_at = ?10, updated_at = ?11, seq = ?12, actor = ?13, input_tokens = ?14,
-    output_tokens = ?15, cached_tokens = ?16, standing = ?17
+    output_tokens = ?15, cached_tokens = ?16, cost = ?17, tool_calls = ?18, parent = ?19, root = ?20,
+    standing = ?21, budget = ?22
 WHERE id = ?1;
 
 -- update_run --
 -- What a commit changes in its run's row.
 UPDATE runs SET
     seq = ?, updated_at = ?, status = ?, reason = ?, message = ?, movement = ?, iteration = ?, wake_at = ?,
-    input_tokens = ?, output_tokens = ?, cached_tokens = ?, standing = ?
+    input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?, tool_calls = ?, standing = ?
 WHERE ref = ?;
 
 -- advance_run --
 -- The same, only where the run still has the seq and the epoch that the commit follows.
 UPDATE runs SET
     seq = ?, updated_at = ?, status = ?, reason = ?, message = ?, movement = ?, iteration = ?, wake_at = ?,
-    input_tokens = ?, output_tokens = ?, cached_tokens = ?, standing = ?
+    input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?, tool_calls = ?, standing = ?
 WHERE ref = ? AND seq = ?
     AND EXISTS (SELECT 1 FROM leases WHERE run = runs.ref AND epoch = ? AND expires > 0);
 
@@ -62,18 +63,61 @@ SELECT ref, id FROM runs ORDER BY ref;
 -- run --
 SELECT
     id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
-    actor, input_tokens, output_tokens, cached_tokens
+    actor, input_tokens, output_tokens, cached_tokens, cost, tool_calls, parent, root
 FROM runs WHERE id = ?;
 
+-- tree --
+-- The runs of a tree, oldest first: the first run and all that belong to it.
+SELECT
+    id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
+    actor, input_tokens, output_tokens, cached_tokens, cost, tool_calls, parent, root
+FROM runs WHERE id = ?1 OR (parent IS NOT NULL AND root = ?1) ORDER BY ref;
+
+-- spent --
+-- What a tree has spent: tokens, cost, tool calls.
+SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost), 0), coalesce(sum(tool_calls), 0)
+FROM runs WHERE id = ?1 OR (parent IS NOT NULL AND root = ?1);
+
+-- reserved --
+-- What a tree has reserved, but for one demand.
+SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0), coalesce(sum(tool_calls), 0)
+FROM reservations WHERE root = ?1 AND demand <> ?2;
+
+-- budget --
+SELECT budget, created_at FROM runs WHERE id = ?;
+
+-- put_budget --
+UPDATE runs SET budget = ? WHERE ref = ?;
+
+-- put_reservation --
+INSERT OR REPLACE INTO reservations (demand, root, tokens, cost, tool_calls) VALUES (?, ?, ?, ?, ?);
+
+-- settle --
+DELETE FROM reservations WHERE demand = ?;
+
+-- screen --
+SELECT generation FROM screens WHERE screen = ?;
+
+-- solve_screen --
+INSERT INTO screens (screen, generation) VALUES (?, 1)
+ON CONFLICT (screen) DO UPDATE SET generation = generation + 1;
+
+-- put_workspace --
+INSERT INTO workspaces (name, path, shared, owner, added_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET path = excluded.path, shared = excluded.shared, owner = excluded.owner;
+
+-- workspaces --
+SELECT name, path, shared, owner, added_at FROM workspaces ORDER BY name;
+
 -- run_standing --
-SELECT standing, snapshot FROM runs WHERE ref = ?;
+SELECT standing, snapshot, budget FROM runs WHERE ref = ?;
 
 -- runs --
 -- A page of runs, newest first, before the run `ref` ?1; ?2 is a workspace or NULL, ?3 a JSON array of
 -- statuses or NULL, ?4 the size of the page.
 SELECT
     id, workspace, piece, status, reason, message, movement, iteration, wake_at, created_at, updated_at, seq,
-    actor, input_tokens, output_tokens, cached_tokens, ref
+    actor, input_tokens, output_tokens, cached_tokens, cost, tool_calls, parent, root, ref
 FROM runs
 WHERE ref < ?1
     AND (?2 IS NULL OR workspace = ?2)
@@ -112,7 +156,10 @@ SELECT hash, body FROM texts;
 INSERT INTO conversations (run, conversation, seq, item, role, text, demand) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- messages --
-SELECT role, text, demand FROM conversations WHERE conversation = ? ORDER BY run, seq, item;
+-- All of a conversation's messages, with the run and the seq that brought each.
+SELECT c.role, c.text, c.demand, r.id, c.seq
+FROM conversations AS c JOIN runs AS r ON r.ref = c.run
+WHERE c.conversation = ? ORDER BY c.run, c.seq, c.item;
 
 -- run_messages --
 -- A run's messages in one conversation (verify).
@@ -129,31 +176,45 @@ DELETE FROM conversations;
 -- A request as it is now, new or known.
 INSERT INTO requests (
     id, run, demand, movement, lane, reason, question, status, opened_at, value, decided_at, decided_by,
-    closed_reason
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    closed_reason, schema, sentinel, key, screen, generation, deadline, reminders
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     status = excluded.status, value = excluded.value, decided_at = excluded.decided_at,
-    decided_by = excluded.decided_by, closed_reason = excluded.closed_reason;
+    decided_by = excluded.decided_by, closed_reason = excluded.closed_reason, demand = excluded.demand,
+    reminders = excluded.reminders;
 
 -- request --
 SELECT
     q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
-    q.decided_at, q.decided_by, q.closed_reason
+    q.decided_at, q.decided_by, q.closed_reason, q.schema, q.sentinel, q.key, q.screen, q.generation,
+    q.deadline, q.reminders
 FROM requests AS q JOIN runs AS r ON r.ref = q.run
 WHERE q.id = ?;
 
 -- open_requests_of_run --
 SELECT
     q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
-    q.decided_at, q.decided_by, q.closed_reason
+    q.decided_at, q.decided_by, q.closed_reason, q.schema, q.sentinel, q.key, q.screen, q.generation,
+    q.deadline, q.reminders
 FROM requests AS q JOIN runs AS r ON r.ref = q.run
 WHERE q.run = ? AND q.status = 'open';
+
+-- open_requests_of_screen --
+-- Who waits for a screen: ?1, for the reason ?2, oldest first.
+SELECT
+    q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
+    q.decided_at, q.decided_by, q.closed_reason, q.schema, q.sentinel, q.key, q.screen, q.generation,
+    q.deadline, q.reminders
+FROM requests AS q JOIN runs AS r ON r.ref = q.run
+WHERE q.screen = ?1 AND q.status = 'open' AND q.reason = ?2
+ORDER BY q.opened_at, q.run, q.rowid;
 
 -- open_requests --
 -- The inbox, oldest first; ?1 is a run or NULL, ?2 a workspace or NULL.
 SELECT
     q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
-    q.decided_at, q.decided_by, q.closed_reason
+    q.decided_at, q.decided_by, q.closed_reason, q.schema, q.sentinel, q.key, q.screen, q.generation,
+    q.deadline, q.reminders
 FROM requests AS q JOIN runs AS r ON r.ref = q.run
 WHERE q.status = 'open' AND (?1 IS NULL OR r.id = ?1) AND (?2 IS NULL OR r.workspace = ?2)
 ORDER BY q.opened_at, q.run, q.rowid;
@@ -162,7 +223,8 @@ ORDER BY q.opened_at, q.run, q.rowid;
 -- Requests of the statuses in the JSON array ?3, oldest first; ?1 is a run or NULL, ?2 a workspace or NULL.
 SELECT
     q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
-    q.decided_at, q.decided_by, q.closed_reason
+    q.decided_at, q.decided_by, q.closed_reason, q.schema, q.sentinel, q.key, q.screen, q.generation,
+    q.deadline, q.reminders
 FROM requests AS q JOIN runs AS r ON r.ref = q.run
 WHERE q.status IN (SELECT value FROM json_each(?3))
     AND (?1 IS NULL OR r.id = ?1) AND (?2 IS NULL OR r.workspace = ?2)
@@ -172,7 +234,8 @@ ORDER BY q.opened_at, q.run, q.rowid;
 -- All of a run's requests in the order of asking (verify).
 SELECT
     q.id, r.id, q.demand, q.movement, q.lane, q.reason, q.question, q.status, q.opened_at, q.value,
-    q.decided_at, q.decided_by, q.closed_reason
+    q.decided_at, q.decided_by, q.closed_reason, q.schema, q.sentinel, q.key, q.screen, q.generation,
+    q.deadline, q.reminders
 FROM requests AS q JOIN runs AS r ON r.ref = q.run
 WHERE q.run = ? ORDER BY q.rowid;
 

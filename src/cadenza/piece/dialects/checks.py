@@ -13,11 +13,12 @@ from cadenza.piece.conditions import Condition, parse_condition
 from cadenza.piece.dialects.fields import Fields, check_line
 from cadenza.piece.dialects.movements import PlacedMonitor, PlacedMovement, PlacedRule
 from cadenza.piece.dialects.reports import Placed
+from cadenza.piece.dialects.tool_checks import check_target, check_tools
 from cadenza.piece.facets import nearest
 from cadenza.piece.problems import Problems
 from cadenza.piece.report_files import same_file
 from cadenza.piece.source import Node
-from cadenza.piece.vocabulary import ABORT, COMPLETE, SENTINELS
+from cadenza.piece.vocabulary import ABORT, COMPLETE, SENTINELS, Control
 
 _MOST_NAMED = 12
 
@@ -33,6 +34,7 @@ class Draft:
     monitors: Sequence[PlacedMonitor]
     initial: Node | None
     strict: bool
+    control: Control = "tags"
 
     @property
     def names(self) -> list[str]:
@@ -50,6 +52,8 @@ def check(draft: Draft, problems: Problems) -> None:
         _check_reports(placed, problems)
     for monitor in draft.monitors:
         _check_monitor(monitor, draft, problems)
+    if draft.control == "tools":
+        check_tools(draft.movements, draft.names, draft.fields, problems)
 
 
 def _check_names(movements: Iterable[PlacedMovement], problems: Problems, whose: str = "movement") -> None:
@@ -76,14 +80,17 @@ def _check_initial(draft: Draft, problems: Problems) -> None:
 
 def _check_exits(placed: PlacedMovement, draft: Draft, problems: Problems) -> None:
     parallel = placed.movement.kind == "parallel"
-    if not placed.rules:
+    if not placed.rules and (parallel or draft.control == "tags"):
         fix = "add rules:, or the run ends here with ABORT"
         problems.warning(
             placed.fields.at("name"), "no rule leads out of this movement", placed.movement.name, fix
         )
     for rule in placed.rules:
         condition = _condition(rule, problems)
-        _check_next(rule, draft.names, problems)
+        if draft.control == "tools":
+            check_target(rule, placed.movement.name, draft.names, problems)
+        else:
+            _check_next(rule, draft.names, problems)
         if condition is not None and condition.kind in ("all", "any"):
             if parallel:
                 _check_aggregate(condition, rule, placed.lanes, problems)

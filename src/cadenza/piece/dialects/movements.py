@@ -10,6 +10,7 @@ from cadenza.piece.dialects.gates import read_gates
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.dialects.kinds import PERMISSIONS, KindReader, kind_of
 from cadenza.piece.dialects.reports import Placed, read_reports
+from cadenza.piece.dialects.tooling import duration, read_limits
 from cadenza.piece.facets import FacetResolver
 from cadenza.piece.model import Facet, Judge, LoopMonitor, Movement, Rule
 from cadenza.piece.problems import Problems
@@ -17,6 +18,7 @@ from cadenza.piece.source import Node
 from cadenza.piece.vocabulary import FacetKind
 
 SESSIONS = ("continue", "refresh")
+TOOL_SESSIONS = (*SESSIONS, "handover")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ class MovementReader:
         persona, performer_name = self._persona(fields, name)
         who = performer(fields, self.problems, inherited, self.grammar)
         words, commands = read_gates(fields, self.grammar)
+        native = self.grammar.dialect == "native"
+        limits = read_limits(fields)
         movement = Movement(
             name=name,
             kind=kind,
@@ -134,7 +138,15 @@ class MovementReader:
             pass_previous_response=fields.flag("pass_previous_response") is not False,
             provider=who.provider,
             model=who.model,
-            session=fields.choice("session", SESSIONS) or "continue",
+            session=fields.choice("session", TOOL_SESSIONS if native else SESSIONS) or "continue",
+            default_next=fields.text("default_next"),
+            may_complete=fields.flag("may_complete") is not False,
+            text_only_limit=limits.text_only_limit,
+            max_iterations=limits.max_iterations,
+            max_revisits=limits.max_revisits,
+            allowed_commands=names_of(fields, "allowed_commands"),
+            network=fields.flag("network") is True,
+            tool_timeout=duration(fields, "tool_timeout"),
             allowed_tools=names_of(fields, "allowed_tools"),
             required_permission_mode=fields.choice("required_permission_mode", PERMISSIONS),
             quality_gates=words,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.dialects.takt import TAKT
+from cadenza.piece.dialects.tooling import GUARDS
 from cadenza.piece.problems import Problems
 from cadenza.piece.source import Node
 from cadenza.piece.vocabulary import FACET_KINDS
@@ -25,6 +26,17 @@ def _ours(keys: dict[str, str]) -> dict[str, str]:
     return {key: words for key, words in keys.items() if key not in _NOT_OURS}
 
 
+_TOOLS = {
+    "default_next": "where it leads when nobody chooses",
+    "may_complete": "false: its agent cannot end the work with success",
+    "text_only_limit": GUARDS["text_only_limit"],
+    "max_iterations": GUARDS["max_iterations"],
+    "max_revisits": GUARDS["max_revisits"],
+    "allowed_commands": "programs that run_command may start",
+    "network": "whether commands and fetch_url may reach the network",
+    "tool_timeout": "how long one tool call may take",
+}
+
 NATIVE = Grammar(
     dialect="native",
     strict=True,
@@ -34,7 +46,7 @@ NATIVE = Grammar(
         "description": "what it is for",
         "language": "en or ja: the language of the engine's own words",
         "phases": "single or three: how a movement is asked",
-        "control": "tags: how a movement says where it leads",
+        "control": "tools or tags: how a movement says where it leads",
         "provider": "which agent performs it",
         "model": "which model",
         "max_movements": "how many movements may be played in all",
@@ -42,9 +54,15 @@ NATIVE = Grammar(
         "facets": "section maps: personas, policies, knowledge, instructions, output-contracts",
         "movements": "the parts of the piece",
         "loop_monitors": "cycles that a judge watches",
+        **GUARDS,
+        "context": "the model's context window, and what happens when it fills",
+        "requests": "deadlines and reminders of all requests",
+        "budget": "what a run and its children may spend",
+        "mcp_servers": "servers whose tools the agents use",
+        "stable_tools": "piece (one tools array for all movements) or movement",
     },
-    movement=_ours(dict(TAKT.movement)),
-    lane=_ours(dict(TAKT.lane)),
+    movement=_ours(dict(TAKT.movement)) | _TOOLS,
+    lane=_ours(dict(TAKT.lane)) | _TOOLS,
     rule=_ours(dict(TAKT.rule)),
     report=dict(TAKT.report),
     monitor=dict(TAKT.monitor),

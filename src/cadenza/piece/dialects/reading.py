@@ -10,15 +10,22 @@ from cadenza.piece.dialects.checks import Draft, check
 from cadenza.piece.dialects.fields import Fields, check_line, mapping_of
 from cadenza.piece.dialects.grammar import Grammar
 from cadenza.piece.dialects.movements import MovementReader, Performer, performer
+from cadenza.piece.dialects.tooling import (
+    STABLE,
+    control_of,
+    read_budget,
+    read_guards,
+    read_requests,
+    read_servers,
+)
 from cadenza.piece.facets import FacetResolver, FacetShelf, UsedFile
 from cadenza.piece.model import LoadedPiece, Piece
 from cadenza.piece.problems import Problems
 from cadenza.piece.source import Source
-from cadenza.piece.vocabulary import Control, Language
+from cadenza.piece.vocabulary import Language
 
 LANGUAGES = ("en", "ja")
 PHASES = ("single", "three")
-CONTROLS = ("tags", "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,10 @@ def _draft(fields: Fields, grammar: Grammar, reader: MovementReader) -> Draft:
     movements = [placed for node in nodes if (placed := reader.movement(node))]
     monitors = [watched for node in fields.items("loop_monitors") if (watched := reader.monitor(node))]
     initial = fields.get(*grammar.initial_names) if fields.text(*grammar.initial_names) is not None else None
-    return Draft(fields, movements, monitors, initial, grammar.strict)
+    kinds = [placed.movement.kind for placed in movements]
+    phases = fields.choice("phases", PHASES) or "single"
+    control = control_of(fields, phases, kinds, native=grammar.dialect == "native")
+    return Draft(fields, movements, monitors, initial, grammar.strict, control)
 
 
 def _piece(fields: Fields, grammar: Grammar, draft: Draft, language: Language | None) -> Piece:
@@ -113,18 +123,15 @@ def _piece(fields: Fields, grammar: Grammar, draft: Draft, language: Language | 
         description=fields.text("description"),
         dialect=grammar.dialect,
         phases=fields.choice("phases", PHASES) or "single",
-        control=_control(fields),
+        control=draft.control,
         language=fields.choice("language", LANGUAGES) or language,
         max_movements=fields.count(*grammar.limit_names, default=10),
         initial_movement=draft.initial.text if draft.initial else first,
         movements=tuple(placed.movement for placed in draft.movements),
         loop_monitors=tuple(placed.monitor for placed in draft.monitors),
+        guards=read_guards(fields),
+        requests=read_requests(fields),
+        budget=read_budget(fields),
+        mcp_servers=read_servers(fields) if grammar.dialect == "native" else (),
+        stable_tools=fields.choice("stable_tools", STABLE) or "piece",
     )
-
-
-def _control(fields: Fields) -> Control:
-    """How movements say where they lead: by tags; by tools in a later version."""
-    if fields.choice("control", CONTROLS) == "tools":
-        what = "control by tools is not played by this version"
-        fields.problems.error(fields.at("control"), what, "tools", "write control: tags, or leave it out")
-    return "tags"

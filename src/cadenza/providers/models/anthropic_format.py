@@ -7,12 +7,14 @@ the end of the system text and the end of the last message, which the next reque
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
-from cadenza.providers.base import ChatMessage, ModelRequest
+from cadenza.providers.base import ChatMessage, ModelRequest, ToolCall
 
 _MARK = {"type": "ephemeral"}
 _KEPT = frozenset({"type", "enum", "const", "required", "description", "title", "default", "$ref"})
@@ -41,14 +43,62 @@ def parameters(request: ModelRequest, model: str, limit: int, refused: Set[str])
             wanted |= _tool(request)
         else:
             messages.append(ChatMessage("user", _instruction(request.schema)))
+    if request.tools and "tools" not in wanted:
+        wanted["tools"] = [_offered(tool) for tool in request.tools]
     system = [_block(message) for message in messages if message.role == "system" and message.content.strip()]
-    spoken = [message for message in messages if message.role != "system" and message.content.strip()]
-    turns = [{"role": _role(message), "content": [_block(message)]} for message in spoken]
+    spoken = [message for message in messages if message.role != "system"]
+    turns = _turns(spoken) if request.tools else _texts(spoken)
     if system:
         wanted["system"] = _marked(system) if marked else system
     if turns and marked:
-        turns[-1] |= {"content": _marked([_block(spoken[-1])])}
+        turns[-1] |= {"content": _marked(turns[-1]["content"])}
     return wanted | {"messages": turns}
+
+
+def _offered(tool: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]}
+
+
+def _texts(spoken: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """One turn a message; those without text are left out."""
+    return [{"role": _role(said), "content": [_block(said)]} for said in spoken if said.content.strip()]
+
+
+def _turns(spoken: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Turns of blocks: what stands side by side on one side is one turn, as the service demands of the results
+    of a turn's calls."""
+    turns: list[dict[str, Any]] = []
+    for message in spoken:
+        blocks = _blocks(message)
+        if not blocks:
+            continue
+        role = _role(message)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _blocks(message: ChatMessage) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        id = _NO_ID.sub("_", message.call or "")
+        return [{"type": "tool_result", "tool_use_id": id, "content": message.content or "-"}]
+    blocks = [_block(message)] if message.content.strip() else []
+    return blocks + [_use(call) for call in message.calls]
+
+
+def _use(call: ToolCall) -> dict[str, Any]:
+    """A call as it was made; arguments that are no JSON object are told as the text of one key."""
+    try:
+        given: Any = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        given = None
+    given = given if isinstance(given, dict) else {"broken": call.arguments}
+    return {"type": "tool_use", "id": _NO_ID.sub("_", call.id), "name": call.name, "input": given}
+
+
+_NO_ID = re.compile("[^a-zA-Z0-9_-]")
 
 
 def has_marks(refused: Set[str]) -> bool:

@@ -19,7 +19,7 @@ from cadenza.providers.models.addresses import check_address, secrets_of, shown_
 from cadenza.providers.models.anthropic_errors import MESSAGES, explained, largest_answer, refused_field
 from cadenza.providers.models.anthropic_format import has_marks, parameters
 from cadenza.providers.models.call_errors import Caller, bad_request, cut, foreign
-from cadenza.providers.models.streamed import StreamedText
+from cadenza.providers.models.streamed import StreamedCalls, StreamedText
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
@@ -135,7 +135,7 @@ class AnthropicProvider:
             limit = request.max_tokens or self._limits.get(caller.model, DEFAULT_MAX_TOKENS)
             wanted = parameters(request, caller.model, limit, refused)
             try:
-                return await self._client().messages.create(**wanted), "tools" in wanted
+                return await self._client().messages.create(**wanted), "tool_choice" in wanted
             except APIStatusError as error:
                 largest = largest_answer(error)
                 if request.max_tokens is None and largest and largest < limit:
@@ -165,13 +165,17 @@ async def _collect(stream: AsyncStream[Any], caller: Caller, on_text: OnText, *,
 
     A model that was to call a tool may still talk: its words count only where it called none.
     """
-    text, spoken, usage = StreamedText(on_text), list[str](), _Counted()
+    text, spoken, usage, calls = StreamedText(on_text), list[str](), _Counted(), StreamedCalls()
     finish, model, block = None, caller.model, None
     async for event in stream:
         match event.type:
             case "message_start":
                 model = event.message.model or model
                 usage.add(event.message.usage)
+            case "content_block_start" if event.content_block.type == "tool_use" and not by_tool:
+                calls.add(event.index, event.content_block.id, event.content_block.name, None)
+            case "content_block_delta" if event.delta.type == "input_json_delta" and not by_tool:
+                calls.add(event.index, None, None, event.delta.partial_json)
             case "content_block_start" if event.content_block.type == "tool_use" and block is None:
                 block = event.index
             case "content_block_delta" if event.delta.type == "text_delta":
@@ -187,7 +191,11 @@ async def _collect(stream: AsyncStream[Any], caller: Caller, on_text: OnText, *,
         kind = stream.response.headers.get("content-type", "")
         raise cut(caller, len(text.finished())) if "event-stream" in kind else foreign(caller, kind)
     return ModelReply(
-        text=text.finished(), usage=usage.total(), model=model, finish=_FINISHES.get(finish, finish)
+        text=text.finished(),
+        usage=usage.total(),
+        model=model,
+        finish=_FINISHES.get(finish, finish),
+        calls=calls.finished(),
     )
 
 

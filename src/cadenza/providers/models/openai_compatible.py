@@ -7,6 +7,7 @@ again is decided, and journaled, by the core. What a server refuses by name (``s
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cadenza.clock import Clock, system_clock
 from cadenza.core.outcomes import Usage
 from cadenza.errors import ProviderError, UsageError
-from cadenza.providers.base import ModelReply, ModelRequest, OnText
+from cadenza.providers.base import ChatMessage, ModelReply, ModelRequest, OnText
 from cadenza.providers.models.addresses import check_address, secrets_of, shown_address
 from cadenza.providers.models.openai_errors import (
     CHAT_COMPLETIONS,
@@ -25,7 +26,7 @@ from cadenza.providers.models.openai_errors import (
     foreign,
     refused_field,
 )
-from cadenza.providers.models.streamed import StreamedText
+from cadenza.providers.models.streamed import StreamedCalls, StreamedText
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -147,9 +148,11 @@ class OpenAIProvider:
 def _parameters(request: ModelRequest, model: str, refused: set[str]) -> dict[str, Any]:
     wanted: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "messages": [_message(message) for message in request.messages],
         "stream": True,
     }
+    if request.tools:
+        wanted["tools"] = [{"type": "function", "function": dict(tool)} for tool in request.tools]
     if "stream_options" not in refused:
         wanted["stream_options"] = {"include_usage": True}
     if request.schema is not None and "response_format" not in refused:
@@ -161,9 +164,41 @@ def _parameters(request: ModelRequest, model: str, refused: set[str]) -> dict[st
     return wanted
 
 
+def _message(message: ChatMessage) -> dict[str, Any]:
+    """One message. Its keys, and what they hold, are the same in every request: servers keep what they know."""
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call or "", "content": message.content}
+    if not message.calls:
+        return {"role": message.role, "content": message.content}
+    calls = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": _object(call.arguments)},
+        }
+        for call in message.calls
+    ]
+    return {"role": message.role, "content": message.content, "tool_calls": calls}
+
+
+def _object(arguments: str) -> str:
+    """Arguments as they are where they are a JSON object. Servers parse them, and refuse a request for ever whose
+    history holds broken ones: these are sent as the text of one key."""
+    try:
+        read = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return json.dumps({"broken": arguments}, ensure_ascii=False)
+    return (
+        (arguments or "{}")
+        if isinstance(read, dict)
+        else json.dumps({"broken": arguments}, ensure_ascii=False)
+    )
+
+
 async def _collect(stream: AsyncStream[Any], caller: Caller, on_text: OnText) -> ModelReply:
     """The reply that the chunks add up to. Some servers send usage in a last chunk without choices."""
     text, finish, usage, model = StreamedText(on_text), None, Usage(), caller.model
+    calls = StreamedCalls()
     async for chunk in stream:
         model = chunk.model or model
         if chunk.usage is not None:
@@ -171,13 +206,16 @@ async def _collect(stream: AsyncStream[Any], caller: Caller, on_text: OnText) ->
         for choice in (chunk.choices or [])[:1]:
             delta = choice.delta
             text.add((delta.content or delta.refusal or "") if delta is not None else "")
+            for part in (delta.tool_calls or []) if delta is not None else []:
+                said = part.function
+                calls.add(part.index, part.id, said.name if said else None, said.arguments if said else None)
             finish = choice.finish_reason or finish
     if finish is None:
         kind = stream.response.headers.get("content-type", "")
         if "event-stream" not in kind:
             raise foreign(caller, kind)
         raise cut(caller, len(text.finished()))
-    return ModelReply(text=text.finished(), usage=usage, model=model, finish=finish)
+    return ModelReply(text=text.finished(), usage=usage, model=model, finish=finish, calls=calls.finished())
 
 
 def _usage(given: Any) -> Usage:

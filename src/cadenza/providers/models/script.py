@@ -35,7 +35,7 @@ from typing import Any, Literal
 import msgspec
 
 from cadenza.core.outcomes import Usage
-from cadenza.providers.base import CallKey
+from cadenza.providers.base import CallKey, ToolCall
 
 Pattern = tuple[str | None, str | None, str | None]
 """(movement, persona, purpose); ``None`` matches everything."""
@@ -75,6 +75,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     delay: float = 0
     hangs: bool = False
     chunks: tuple[Chunk, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     status: Status = "done"
     times: float = 1

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from cadenza.core.outcomes import Usage
 from cadenza.errors import ProviderError
-from cadenza.providers.base import CallKey, ModelReply, ModelRequest, OnText
+from cadenza.providers.base import CallKey, ModelReply, ModelRequest, OnText, ToolCall
 from cadenza.providers.models.script import Entry, Failure, Script
 from cadenza.providers.models.script_file import load_script
 
@@ -48,8 +49,9 @@ class ScriptedProvider:
         await _stream(entry, text, on_text)
         return ModelReply(
             text=text,
-            usage=entry.usage or estimate_usage(request, text),
+            usage=entry.usage or estimate_usage(request, text, entry.calls),
             model=request.model,
+            calls=entry.calls,
             status=entry.status,
             structured=entry.structured,
         )
@@ -63,9 +65,16 @@ class ScriptedProvider:
         raise _dry(self.script, key, request.earlier.get(key, 0))
 
 
-def estimate_usage(request: ModelRequest, text: str) -> Usage:
-    """Tokens at four characters each, rounded up, per message: made up, but the same every time."""
-    return Usage(input=sum(_tokens(m.content) for m in request.messages), output=_tokens(text))
+def estimate_usage(request: ModelRequest, text: str, calls: Sequence[ToolCall] = ()) -> Usage:
+    """Tokens at four characters each, rounded up, per message: made up, but the same every time. Tools and
+    tool calls count by their JSON."""
+    tools = sum(_tokens(compact_json(tool)) for tool in request.tools)
+    said = sum(_tokens(m.content) + _called(m.calls) for m in request.messages)
+    return Usage(input=tools + said, output=_tokens(text) + _called(calls))
+
+
+def _called(calls: Sequence[ToolCall]) -> int:
+    return sum(_tokens(call.name + call.arguments) for call in calls)
 
 
 def _tokens(text: str) -> int:
