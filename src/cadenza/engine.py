@@ -22,7 +22,8 @@ import msgspec
 
 from cadenza.clock import Clock, system_clock
 from cadenza.config import Configuration
-from cadenza.core.events import AnyEvent, Recorded
+from cadenza.core.demands import StartRun
+from cadenza.core.events import AnyEvent, Recorded, RunEnded
 from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.outcomes import Usage
 from cadenza.core.retrying import RetryPolicy
@@ -36,9 +37,11 @@ from cadenza.providers.base import ModelProvider
 from cadenza.providers.registry import ProviderOptions, make_provider
 from cadenza.service import Options, Service
 from cadenza.settings import Settings
+from cadenza.tools.base import Tool
 from cadenza.worker.embedded import Embedded
 from cadenza.worker.loop import Worker
 from cadenza.worker.meeting import Meeting, OnText, ToolExecutor
+from cadenza.worker.toolshed import Toolshed
 
 POLL_SECONDS = 0.2
 
@@ -75,7 +78,8 @@ class Engine:
         model: the model to ask for.
         settings: defaults; read from the environment and the configuration when not given.
         kinds: movement kinds by name, for those who add their own.
-        tools: what carries out tool calls, by tool name.
+        tools: what carries out the engine's own tool calls (quality gates), by tool name.
+        agent_tools: tools for agents, besides the package's and those of plug-ins, by name.
         retry: the retry policy of model calls.
         on_text: called with (run, demand, text) for streamed text.
     """
@@ -89,6 +93,7 @@ class Engine:
         settings: Settings | None = None,
         kinds: Mapping[str, MovementKind] = KINDS,
         tools: Mapping[str, ToolExecutor] | None = None,
+        agent_tools: Mapping[str, Tool] | None = None,
         retry: RetryPolicy | None = None,
         clock: Clock = system_clock,
         on_text: OnText | None = None,
@@ -105,11 +110,15 @@ class Engine:
             language=self.settings.language,
             kinds=kinds,
             clock=clock,
+            tools=[tool.spec for tool in (agent_tools or {}).values()],
         )
+        self._toolshed = Toolshed(self.journal, given=agent_tools)
         meeting = Meeting(
             self.journal,
             self._providers,
             tools=tools,
+            agent_tools=self._toolshed.agent_tools(),
+            starter=self._start_child,
             max_tokens=self.settings.max_tokens,
             on_text=on_text,
         )
@@ -118,6 +127,7 @@ class Engine:
         )
         self._embedded = Embedded(self.journal, self.worker)
         self._waiting: list[asyncio.Future[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Engine:
         return self
@@ -131,6 +141,7 @@ class Engine:
         """Hold what is being played here, and let go of everything."""
         await self._embedded.close()
         await self._providers.close()
+        await self._toolshed.close()
         self.worker.close()
         if self._own:
             self.journal.close()
@@ -149,7 +160,8 @@ class Engine:
         wanted = self._providers.recorded(Options(**options))
         prepared = await asyncio.to_thread(self.service.prepare, piece, wanted)
         meant = self._providers.check(prepared.piece, wanted)
-        wanted = msgspec.structs.replace(wanted, providers=meant)
+        specs = await self._toolshed.servers.discover(prepared.piece.mcp_servers, wanted.cwd or Path.cwd())
+        wanted = msgspec.structs.replace(wanted, providers=meant, tools=specs)
         run = await asyncio.to_thread(self.service.begin, prepared, task, wanted)
         return self._handle(run, play=play)
 
@@ -202,19 +214,54 @@ class Engine:
         """Raise what stopped ``run`` from being played here (JournalError), where something did."""
         self._embedded.check(run)
 
+    async def fork(self, run: str, seq: int | None = None, *, play: bool = True) -> Run:
+        """Begin a run as another one stood (see :meth:`Service.fork`)."""
+        row = await asyncio.to_thread(self.service.fork, run, seq)
+        return self._handle(row.id, play=play)
+
+    def _start_child(self, run: str, state: RunState, demand: StartRun, task: str) -> str:
+        """Begin a run for an agent, and play it here too. Called from a thread."""
+        id = self.service.start_child(run, state, demand, task)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._embedded.play, id)
+        return id
+
     def _handle(self, run: str, *, play: bool = True) -> Run:
         if play:
+            self._loop = asyncio.get_running_loop()
             self._embedded.play(run)
         else:
             self.worker.notify(run)
         return Run(self, run)
 
     def _committed(self, run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:
-        """Wake whoever waits in :meth:`changed`."""
+        """Wake whoever waits in :meth:`changed`; look at the runs that this one handed something on to."""
+        for event in events:
+            if type(event) is RunEnded:
+                self._family(run, state)
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+    def _family(self, run: str, state: RunState) -> None:
+        """A run has ended: its parent may go on, and children of a cancelled one are to end."""
+        if self._loop is None:
+            return
+        parent = state.run.parent
+        children = [id for id, child in state.children.items() if child.ended is None]
+        cancelled = state.ended is not None and state.ended.status == "cancelled"
+        for id in (*([parent] if parent else []), *(children if cancelled else [])):
+            self._loop.call_soon_threadsafe(self._embedded.play, id)
+
+    def goes_on(self, row: RunRow) -> bool:
+        """Whether a run goes further by itself: it can be played, or it waits for what is being played here."""
+        if row.status in ("queued", "running"):
+            return True
+        if row.status == "waiting_subtasks":
+            tree = self.journal.tree(row.root)
+            return any(self._embedded.is_playing(one.id) for one in tree if one.id != row.id)
+        return row.wake_at is not None and row.status != "waiting_human"
 
     async def changed(self) -> None:
         """Wait until something was committed here, or a moment has passed."""
@@ -247,7 +294,7 @@ class Run:
             for recorded in self.engine.journal.events(self.id, after=after):
                 after = recorded.seq
                 yield recorded
-            if row.wake_at is None and row.seq <= after:
+            if row.seq <= after and not self.engine.goes_on(row):
                 await self.engine.idle(self.id)
                 return
             self.engine.check(self.id)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from cadenza.core.spending import Price
 from cadenza.errors import ConfigError
 from cadenza.piece.vocabulary import Dialect, Language
 from cadenza.settings import Settings
@@ -67,6 +68,7 @@ class Layer:
     gates: tuple[str, ...] = ()
     gates_edit_only: bool = False
     movement_gates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,14 @@ class Configuration:
         said += [profile.default for profile in profiles]
         resolved: Permission = next((mode for mode in said if mode is not None), "edit")
         return max(resolved, required or "readonly", key=PERMISSIONS.index)
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """What a million tokens of each model cost: a nearer file's row replaces a farther one's."""
+        found: dict[str, Price] = {}
+        for layer in reversed(self.layers):
+            found.update(layer.prices)
+        return found
 
     def gates(self, movement: str, *, edit: bool) -> Iterator[str]:
         """The quality gates that the files add to a movement, the user's first."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cadenza.config.layers import PERMISSIONS, TAKTS_PROVIDER, Choice, Layer, Permission, Profile, Scope
+from cadenza.core.spending import Price
 from cadenza.errors import NotFound, PieceError
 from cadenza.piece.dialects.fields import Fields, mapping_of, names_of, text_of
 from cadenza.piece.problems import Problems
@@ -20,11 +21,13 @@ KEYS = {
     "persona_providers": "provider and model by persona",
     "provider_profiles": "permissions by provider",
     "workflow_command_gates": "whether commands may be quality gates",
+    "prices": "what a million tokens cost, by model: input, output, cached",
     "piece_overrides": "quality gates for pieces as they are",
 }
 """The keys of our own files, each with a line that says what it is for."""
 
 _PERSONA = ("provider", "type", "model")
+_PRICE = ("input", "output", "cached")
 _PROFILE = ("default_permission_mode", "movement_permission_overrides")
 _PROFILE_NAMES = ("movement_permission_overrides", "step_permission_overrides")
 _OVERRIDES = ("quality_gates", "quality_gates_edit_only", "movements")
@@ -81,6 +84,7 @@ class _Reader:
             gates=gates,
             gates_edit_only=edit_only,
             movement_gates=movements,
+            prices=self._prices(),
         )
 
     def _check(self, fields: Fields, known: Any) -> None:
@@ -161,6 +165,30 @@ class _Reader:
                 movements[str(key)] = names_of(entry, "quality_gates") or ()
         gates = names_of(fields, "quality_gates") or ()
         return gates, fields.flag("quality_gates_edit_only") is True, movements
+
+    def _prices(self) -> dict[str, Price]:
+        found: dict[str, Price] = {}
+        if self.dialect == "takt":
+            return found
+        for key, node in self._entries("prices"):
+            if fields := mapping_of(node, self.problems, f"the price of {key}"):
+                self._check(fields, _PRICE)
+                given = {
+                    name: amount for name in _PRICE if (amount := self._amount(fields, name)) is not None
+                }
+                found[key] = Price(**given)
+        return found
+
+    def _amount(self, fields: Fields, name: str) -> float | None:
+        node = fields.get(name)
+        if node is None:
+            return None
+        value = node.value
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+            return float(value)
+        what = f"{name} must be a number, 0 or more"
+        self.problems.error(node, what, node.text or node.kind, "write 0.25")
+        return None
 
     def _entries(self, name: str) -> list[tuple[str, Node]]:
         return [(str(key), node) for key, node in self.fields.mapping(name) or ()]

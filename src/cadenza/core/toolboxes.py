@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cadenza.core import control
-from cadenza.core.tooling import Permission, Rights, Toolbox, ToolSpec, allows
+from cadenza.core.tooling import Permission, Rights, Toolbox, ToolSpec
 from cadenza.piece.model import Movement, Piece
 from cadenza.piece.vocabulary import PermissionMode
 
@@ -79,12 +79,10 @@ def _movements(piece: Piece) -> Iterable[Movement]:
 
 
 def mode_of(movement: Movement, run: PermissionMode) -> Permission:
-    """The permission mode that a movement's tools run in: what the configuration gave it, else what the person
-    allowed for the run; ``edit: false`` takes away the right to change files."""
-    mode = movement.permission or RUN_MODES[run]
-    if movement.permission is not None and allows(RUN_MODES[run], mode):
-        mode = RUN_MODES[run]
-    return "readonly" if movement.edit is False else mode
+    """The permission mode of a movement's tools: what the person allowed for the run; less where the
+    configuration lets this movement only read, or where it says ``edit: false``."""
+    only_reads = movement.edit is False or movement.permission == "readonly"
+    return "readonly" if only_reads else RUN_MODES[run]
 
 
 def rights_of(movement: Movement, run: PermissionMode) -> Rights:

@@ -148,7 +148,7 @@ def refusal(event: ev.InputEvent, status: str, standing: Standing) -> str | None
     match event:
         case ev.RetryRequested() if status not in ENDED:
             return "is to go on already" if standing == "ended" else f"has not ended (it is {status})"
-        case ev.ResumeRequested() if standing != "held":
+        case ev.ResumeRequested() if standing == "ended" or (standing is None and not event.restart_visit):
             return f"is not held (it is {status})"
         case ev.CancelRequested() if status in ENDED:
             return f"has ended ({status})"

@@ -48,7 +48,7 @@ async def _watch(process: asyncio.subprocess.Process, arguments: dict[str, Any])
             code="timeout", message=f"{arguments['command']!r} took longer than {timeout:g} seconds"
         )
     finally:
-        _kill(process)
+        kill_group(process)
     return Returned({"exit_code": code, "output": output})
 
 
@@ -61,7 +61,7 @@ async def _tail(process: asyncio.subprocess.Process) -> str:
     return kept.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
+def kill_group(process: asyncio.subprocess.Process) -> None:
     """End whatever is left of the command's process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

@@ -95,7 +95,7 @@ class Embedded:
             # Nothing else runs between here and the end of this task, so no wish can be missed.
             if run in self._again or hold != (run in self._holding):
                 return True
-            if hold or row.wake_at is None:
+            if hold or row.wake_at is None or row.status == "waiting_human":
                 return False
             due = row.wake_at - self._journal.now()
             if waited and due <= 0:
