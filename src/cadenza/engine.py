@@ -255,7 +255,8 @@ class Engine:
             self._loop.call_soon_threadsafe(self._embedded.play, id)
 
     def goes_on(self, row: RunRow) -> bool:
-        """Whether a run goes further by itself: it can be played, or it waits for what is being played here."""
+        """Whether a run goes further by itself: it can be played, or it waits for what is being played
+        here."""
         if row.status in ("queued", "running"):
             return True
         if row.status == "waiting_subtasks":

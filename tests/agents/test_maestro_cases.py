@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.stage import CHAT, Stage, ask, call, complete, go, results
 
 from cadenza.core.events import AskDeflected, RequestOpened
 from cadenza.core.outcomes import Wanted
 from cadenza.core.tooling import Park, ToolSpec
 from cadenza.errors import PieceError
 from cadenza.tools.base import Tool, ToolContext, ToolResult
+from tests.agents.stage import CHAT, Stage, ask, call, complete, go, results
 
 LIMITED = CHAT.replace("name: chat\n", "name: chat\n    ask_limit: 2\n    ask_limit_deflections: 2\n")
 
@@ -56,7 +56,8 @@ async def test_m02_needs_user_input_parks_on_the_current_movement_and_the_answer
 
 
 async def asks(stage: Stage, script: list[Any], *, restart: bool) -> Any:
-    """Play a script that asks and asks; every question that parks is answered, by the same or another process."""
+    """Play a script that asks and asks; every question that parks is answered, by the same or another
+    process."""
     engine = stage.engine(script)
     run = await engine.start(stage.piece(LIMITED), "Do", cwd=stage.folder)
     parked = 0

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cadenza import __version__
-from cadenza.cli import demo, eject, graph, looking, pieces, playing, requests, upkeep
+from cadenza.cli import demo, eject, graph, looking, pieces, places, playing, requests, serving_http, upkeep
 from cadenza.cli.boundary import Guarded
 from cadenza.cli.context import Context
 
@@ -59,11 +59,23 @@ app.command()(looking.events)
 app.command()(looking.report)
 app.command()(requests.inbox)
 app.command()(requests.answer)
+app.command()(requests.approve)
+app.command()(requests.decline)
+captcha = typer.Typer(help="Confirmation screens that runs wait for.", no_args_is_help=True)
+captcha.command("resolve")(requests.resolve_screen)
+app.add_typer(captcha, name="captcha")
+workspace = typer.Typer(help="Folders with names, in which agents may start tasks.", no_args_is_help=True)
+workspace.command("add")(places.add_workspace)
+workspace.command("list")(places.list_workspaces)
+app.add_typer(workspace, name="workspace")
+app.command()(places.fork)
+app.command()(places.budget)
 app.command()(pieces.lint)
 app.command("pieces")(pieces.list_all)
 app.command()(pieces.prompt)
 app.command()(graph.graph)
 app.command()(upkeep.worker)
+app.command()(serving_http.serve)
 app.command()(upkeep.doctor)
 app.command()(pieces.init)
 app.command()(eject.eject)

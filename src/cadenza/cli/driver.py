@@ -9,8 +9,10 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
+from cadenza.cli.asking import ask_here
 from cadenza.cli.context import Context
 from cadenza.cli.output import out
+from cadenza.cli.task import is_attended
 from cadenza.cli.views import View
 from cadenza.core.state import OpenDemand
 from cadenza.engine import Engine, Run, RunResult
@@ -73,14 +75,24 @@ class _Driver:
         run = await self._plan.begin(engine)
         self._run = run
         try:
-            with self._view.showing(engine.service, run.id):
-                await self._follow(engine, run, after)
-            result = await run.result()
+            while True:
+                with self._view.showing(engine.service, run.id):
+                    await self._follow(engine, run, after)
+                result = await run.result()
+                if not await self._asked(engine, result):
+                    break
+                after = engine.journal.run(run.id).seq - len(result.requests)
         except JournalError:
             out.note(f"run {run.id} stands where it was saved last: {self._resume(run)}")
             raise
         self._view.end(engine.service, result)
         return result
+
+    async def _asked(self, engine: Engine, result: RunResult) -> bool:
+        """Ask the person at the terminal right here what the run waits for; whether something was answered."""
+        if not self._view.asks or not result.requests or not is_attended() or self._signals:
+            return False
+        return await ask_here(engine, result)
 
     async def _follow(self, engine: Engine, run: Run, after: int) -> None:
         if after:

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cadenza.cli.context import Context
+from cadenza.cli.forms import wanted
+from cadenza.cli.requests import answering
 from cadenza.cli.words import clean, duration, plural, tokens, without_tag
+from cadenza.core.control import APPROVAL
 from cadenza.engine import RunResult
 
 if TYPE_CHECKING:
@@ -41,7 +44,8 @@ def ending(context: Context, service: Service, result: RunResult, elapsed: float
 
 def headline(status: str, reason: str | None, message: str | None) -> str:
     """``aborted (rule_no_match): …``; the message may have several lines."""
-    status = {"waiting_human": "waiting for a person"}.get(status, status)
+    names = {"waiting_human": "waiting for a person", "waiting_subtasks": "waiting for its sub-tasks"}
+    status = names.get(status, status)
     told = f" ({reason})" if reason and reason not in (status, "complete") else ""
     words = f": {clean(message)}".replace("\n", "\n  ") if message else ""
     return f"{status}{told}{words}"
@@ -86,6 +90,8 @@ def next_step(
     status, id = run.status, run.run if isinstance(run, RunResult) else run.id
     if status == "waiting_human":
         return [line for request in requests for line in _question(context, service, request)]
+    if status.startswith("waiting_"):
+        return _waiting(context, service, id)
     if status == "held":
         again = [context.command("resume", id, "--restart-visit")] if run.reason == "code_changed" else []
         return [f"go on with: {context.command('resume', id)}", *(f"or with: {line}" for line in again)]
@@ -97,11 +103,23 @@ def next_step(
     return []
 
 
+def _waiting(context: Context, service: Service, run: str) -> list[str]:
+    """What a run waits for that is no person: its children, with what they ask; or a tool."""
+    lines = []
+    for child in service.tree(run)[1:]:
+        told = f" ({child.reason})" if child.reason else ""
+        lines.append(f"sub-task {child.id}: {child.status.replace('_', ' ')}{told}")
+        for request in service.inbox(run=child.id):
+            lines += _question(context, service, request)
+    return [*lines, f"go on with: {context.command('worker', '--until-idle')}"]
+
+
 def _question(context: Context, service: Service, request: RequestRow) -> list[str]:
     text = without_tag(clean(service.text(request.question))).strip()
     lane = f" (lane {request.lane})" if request.lane else ""
     return [
         f"{request.movement}{lane} asks:",
         *(f"  | {line}".rstrip() for line in text.splitlines()),
-        f"answer with: {context.command('answer', request.id, 'VALUE')}",
+        *([f"  ({wanted(schema)})"] if (schema := service.schema(request)) is not None else []),
+        f"answer with: {answering(context, request, approval=schema == APPROVAL)}",
     ]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cadenza.cli.words import clean, duration, one_line, plural, tokens
 from cadenza.core import events as ev
-from cadenza.core.demands import CallModel
-from cadenza.core.outcomes import Failed, Replied, Unknown, Usage
+from cadenza.core.demands import CallModel, CallTool, StartRun
+from cadenza.core.outcomes import Did, Failed, Replied, Unknown, Usage
 
 if TYPE_CHECKING:
     from cadenza.core.signals import LaneResult
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 Emit = Callable[[str, str], None]
 """Called with a line and its style: ``head``, ``text``, ``dim``, ``good``, ``warn`` or ``bad``."""
 
-NO_TOOLS = "in this version agents answer with text only: no tools are run"
+PERMITTED = {
+    "default": "agents may read, and change nothing",
+    "acceptEdits": "agents may change files and run allowed commands",
+    "bypassPermissions": "agents may do all that their tools can",
+}
+"""What each permission means for agents with tools."""
 
 
 class Speaker:
@@ -48,6 +53,7 @@ class Narrator:
         self._piece = service.piece(run)
         self._early: dict[str, list[str]] = {}
         self._closed: set[str] = set()
+        self._tools: dict[str, ev.DemandIssued] = {}
         self._open: dict[str, ev.DemandIssued] = {}
         self._spent = Usage()
         self.speakers: dict[str, Speaker] = {}
@@ -101,7 +107,7 @@ class Narrator:
         self._emit(f"  task: {task}", "dim")
         model = f", model {event.model}" if event.model else ""
         self._emit(f"  provider: {event.provider or 'as each movement says'}{model}", "dim")
-        self._emit(f"  permission: {event.permission} ({NO_TOOLS})", "dim")
+        self._emit(f"  permission: {event.permission} ({PERMITTED[event.permission]})", "dim")
 
     def _visit_started(self, event: ev.VisitStarted, recorded: ev.Recorded) -> None:
         self.visit = event
@@ -117,6 +123,8 @@ class Narrator:
             "gate": ", told what failed",
             "retry": ", retried",
             "restart": ", from its beginning",
+            "children": ", with the results of the sub-tasks",
+            "context": ", in a new conversation",
         }
         self._emit("", "dim")
         self._emit(f"{self._place(event)} ({who}{why.get(event.cause, '')})", "head")
@@ -125,6 +133,12 @@ class Narrator:
         if isinstance(event.demand, CallModel):
             self._open[event.id] = event
             self._speaks(event)
+        elif isinstance(event.demand, StartRun):
+            self._emit(f"{_prefix(event.lane)}+ starts run {event.demand.id}", "dim")
+        elif isinstance(event.demand, CallTool) and event.demand.calls is not None:
+            self._tools[event.id] = event
+            arguments = one_line(arguments_of(self._service, event.demand), 100)
+            self._emit(f"{_prefix(event.lane)}* {event.demand.name} {arguments}".rstrip(), "dim")
 
     def _speaks(self, event: ev.DemandIssued) -> None:
         """A model call of the visit is under way, for the first time or again."""
@@ -155,9 +169,17 @@ class Narrator:
             self._emit(f"{prefix}! {first}", "bad")
             for line in further:
                 self._emit(f"{prefix}  {line.strip()}", "bad")
+        if isinstance(outcome, Did):
+            self._did(event.id, outcome)
         self.speakers.pop(event.id, None)
         self._open.pop(event.id, None)
         self._closed.add(event.id)
+
+    def _did(self, demand: str, outcome: Did) -> None:
+        issued = self._tools.pop(demand, None)
+        if issued is not None and outcome.error:
+            words = one_line(self._service.text(outcome.text), 160)
+            self._emit(f"{_prefix(issued.lane)}  ! {words}", "warn")
 
     def _finish_line(self, demand: str) -> None:
         speaker = self.speakers.get(demand)
@@ -170,7 +192,23 @@ class Narrator:
         self._emit(f"  report: {clean(event.name)}", "good")
 
     def _asked(self, event: ev.RequestOpened, recorded: ev.Recorded) -> None:
-        self._emit(f"  ? asks a person, and waits ({event.reason})", "warn")
+        why = f" ({event.reason})" if event.reason else ""
+        self._emit(f"{_prefix(event.lane)}? asks a person, and waits{why}", "warn")
+
+    def _deflected(self, event: ev.AskDeflected, recorded: ev.Recorded) -> None:
+        self._emit(f"{_prefix(event.lane)}a question over the limit was sent back", "warn")
+
+    def _expired(self, event: ev.RequestExpired, recorded: ev.Recorded) -> None:
+        self._emit("  nobody answered in time", "warn")
+
+    def _reminded(self, event: ev.RequestReminded, recorded: ev.Recorded) -> None:
+        self._emit(f"  still waiting for an answer (reminder {event.count})", "warn")
+
+    def _granted(self, event: ev.ToolGranted, recorded: ev.Recorded) -> None:
+        self._emit(f"  granted: {clean(event.name)}", "good")
+
+    def _child_ended(self, event: ev.ChildEnded, recorded: ev.Recorded) -> None:
+        self._emit(f"  sub-task {event.run}: {event.status}", "dim")
 
     def _decided(self, event: ev.RequestDecided, recorded: ev.Recorded) -> None:
         self._emit(f"  answered by {recorded.actor}: {one_line(str(event.value))}", "good")
@@ -189,7 +227,8 @@ class Narrator:
             self.usage.cached - self._spent.cached,
         )
         took = "" if visit is None else f"{duration(recorded.at - visit.at)}, "
-        self._emit(f"  -> {way(signal)}", "good" if signal.kind in ("rule", "again") else "bad")
+        good = signal.kind in ("rule", "again", "moved") or signal.next == "COMPLETE"
+        self._emit(f"  -> {way(signal)}", "good" if good else "bad")
         self._emit(f"     {took}{tokens(used.input, used.output, used.cached)}", "dim")
         self.visit = None
 
@@ -213,6 +252,20 @@ class Narrator:
         self.speakers.clear()
 
 
+def _prefix(lane: str) -> str:
+    return f"  [{lane}] " if lane else "  "
+
+
+def arguments_of(service: Service, demand: CallTool) -> str:
+    """A tool call's arguments as the model wrote them."""
+    import msgspec
+
+    if demand.calls is None:
+        return ""
+    calls: list[dict[str, str]] = msgspec.json.decode(service.text(demand.calls))
+    return calls[demand.index]["arguments"]
+
+
 def lane_words(lane: LaneResult) -> str:
     """How a lane ended: its label and how it was found, or its error."""
     if lane.error is not None:
@@ -226,6 +279,11 @@ def way(signal: Any) -> str:
         return "no rule matched"
     if signal.kind == "failed":
         return f"failed ({signal.code})"
+    if signal.kind == "moved":
+        return f"{signal.next} ({signal.method})"
+    if signal.kind == "sentinel":
+        told = f": {one_line(signal.message, 200)}" if signal.message else ""
+        return f"{signal.next or 'nothing settled'} ({signal.code or signal.method}){told}"
     if signal.kind == "broken":
         return f"broken: {one_line(signal.message or '', 200)}"
     if signal.kind == "again":
@@ -248,6 +306,11 @@ _HANDLERS: dict[type, Any] = {
     ev.RunReleased: Narrator._released,
     ev.InputRefused: Narrator._refused,
     ev.CancelRequested: Narrator._cancelling,
+    ev.AskDeflected: Narrator._deflected,
+    ev.RequestExpired: Narrator._expired,
+    ev.RequestReminded: Narrator._reminded,
+    ev.ToolGranted: Narrator._granted,
+    ev.ChildEnded: Narrator._child_ended,
     ev.RunHeld: Narrator._quiet,
     ev.RunEnded: Narrator._quiet,
 }

@@ -7,6 +7,7 @@ import typer
 
 from cadenza.cli.context import Context
 from cadenza.cli.output import out
+from cadenza.cli.places import limits_of
 from cadenza.errors import Conflict, UsageError
 from cadenza.piece.vocabulary import Language, PermissionMode, Phases
 
@@ -34,10 +35,10 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Play from a script; implies the scripted provider.")
     ] = None,
     permit_edit: Annotated[
-        bool, typer.Option("--permit-edit", help="Record that agents may edit files (acceptEdits).")
+        bool, typer.Option("--permit-edit", help="Agents may change files and run allowed commands.")
     ] = False,
     permit_full: Annotated[
-        bool, typer.Option("--permit-full", help="Record that agents may do all (bypassPermissions).")
+        bool, typer.Option("--permit-full", help="Agents may do all that their tools can, a shell too.")
     ] = False,
     cwd: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The working directory; the current one.")
@@ -60,12 +61,18 @@ def run(
     workspace: Annotated[
         str, typer.Option(metavar="W", help="A name under which listings find the run.")
     ] = "default",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIMITS", help="For the run and its children: tokens=50000,cost=2.5,tool_calls=100."
+        ),
+    ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Play a piece.
 
-    In this version agents answer with text only: no tools are run, whatever is permitted.
+    Without a permission its agents may read the working directory and change nothing.
     """
     from cadenza.cli.task import is_attended, piece_reference, read_task, suggesting
 
@@ -80,6 +87,7 @@ def run(
         "max_movements": max_movements,
         "interactive": is_attended() if interactive is None else interactive,
         "workspace": workspace,
+        **limits_of(budget),
     }
 
     async def begin(engine: "Engine") -> "Run":

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cadenza.cli.caching import cache_lines, uses_of
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.ending import headline, next_step, provider_words
-from cadenza.cli.narrator import NO_TOOLS
+from cadenza.cli.narrator import PERMITTED
 from cadenza.cli.output import is_terminal
 from cadenza.cli.path import Step, path_of, remarks
 from cadenza.cli.words import (
@@ -41,7 +42,10 @@ def as_lines(context: Context, service: Service, run: str) -> list[str]:
     for name, value in _facts(service, row, state):
         if value:
             lines += wrapped(f"  {name:<10} ", value)
-    lines += ["", *_path(path_of(service.journal.events(row.id)))]
+    events = service.journal.events(row.id)
+    lines += ["", *_path(path_of(events))]
+    lines += cache_lines(events)
+    lines += _family(service, row.id)
     lines += _output(context, service, row.id, state)
     further = next_step(context, service, row, requests)
     return [*lines, "", *further] if further else lines
@@ -54,7 +58,10 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
     return [
         ("piece", f"{started.name}, {piece.dialect} dialect, {started.piece[:12]}{_phases(piece)}"),
         ("task", one_line(service.text(started.task), 200)),
-        ("permission", f"{started.permission} ({NO_TOOLS})"),
+        ("permission", f"{started.permission} ({PERMITTED[started.permission]})"),
+        ("parent", "" if started.parent is None else started.parent),
+        ("budget", _budget(state)),
+        ("granted", ", ".join(state.granted)),
         ("provider", provider_words(started)),
         ("workspace", "" if started.workspace == "default" else started.workspace),
         ("directory", started.cwd),
@@ -64,6 +71,23 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
         ("iteration", f"{state.iteration} of at most {state.limit}"),
         ("usage", tokens(row.input_tokens, row.output_tokens, row.cached_tokens)),
     ]
+
+
+def _budget(state: RunState) -> str:
+    limits = {name: getattr(state.budget, name) for name in state.budget.__struct_fields__}
+    return ", ".join(f"{name} {limit:,}" for name, limit in limits.items() if limit is not None)
+
+
+def _family(service: Service, run: str) -> list[str]:
+    """The runs that this one's agents started, and how they stand."""
+    rows = service.tree(run)[1:]
+    if not rows:
+        return []
+    lines = ["", "sub-tasks:"]
+    for row in rows:
+        told = f" ({row.reason})" if row.reason and row.reason != "complete" else ""
+        lines.append(f"  {row.id}  {row.status.replace('_', ' ')}{told}")
+    return lines
 
 
 def _phases(piece: Piece) -> str:
@@ -109,6 +133,10 @@ def _row(step: Step) -> tuple[str, ...]:
     elif step.kind == "again":
         target, how = step.movement, f"{step.label} ({step.method or 'person'})"
         how += "" if step.method == "gate" else ", answered by a person"
+    elif step.kind == "moved":
+        target, how = step.next or "-", step.method or "tool"
+    elif step.kind == "sentinel":
+        target, how = step.next or "-", step.message or step.label or "by a tool"
     elif step.kind == "rule":
         target, how = step.next or "-", f"{step.label} ({step.method})"
     else:
@@ -140,5 +168,7 @@ def as_json(service: Service, run: str) -> dict[str, Any]:
         "limit": state.limit,
         "output": None if state.previous is None else service.text(state.previous),
         "path": as_data(path_of(service.journal.events(row.id))),
+        "prompt_cache": as_data(uses_of(service.journal.events(row.id))),
+        "children": as_data(service.tree(row.id)[1:]),
         "requests": [{**as_data(item), "text": service.text(item.question)} for item in requests],
     }

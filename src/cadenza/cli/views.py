@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class View:
     """Watches a run. This one shows nothing until the end."""
 
+    asks = False
+    """Whether the person at the terminal is asked right here what a run waits for."""
+
     def __init__(self, context: Context) -> None:
         self._context = context
         self._begun = time.monotonic()
@@ -98,6 +101,8 @@ class QuietJsonLines(JsonLines):
 
 class Plain(View):
     """Plain lines, as they come."""
+
+    asks = True
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

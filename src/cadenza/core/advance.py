@@ -281,7 +281,8 @@ class Advance:
     def _open_request(
         self, scribe: Scribe, visit: VisitState, id: str, lane: str, demand: AskPerson
     ) -> AnyOutcome | None:
-        """A card for a question; none for what the run's ledger holds: a decision answers at once, a card that
+        """A card for a question; none for what the run's ledger holds: a decision answers at once, a card
+        that
         is open is waited for (Maestro B.8)."""
         entry = scribe.state.ledger.get(demand.key) if demand.key is not None else None
         if entry is not None and entry.decided:

@@ -23,23 +23,29 @@ def parse_arguments(text: str) -> dict[str, Any] | str:
     """The arguments as a mapping, or what is wrong with them. No text at all is an empty mapping."""
     if not text.strip():
         return {}
-    if len(text) > MOST_BYTES:
-        return f"the arguments are {len(text):,} characters long; the most that is read is {MOST_BYTES:,}"
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        near = text[max(0, error.pos - 20) : error.pos + 20].replace("\n", "\\n")
-        where = f"line {error.lineno}, column {error.colno}"
-        return f"the arguments are not valid JSON: {error.msg} at {where}, near {near!r}"
+        value = _read(text)
     except _Refused as refused:
-        return f"the arguments cannot be taken: {refused}"
-    except RecursionError:
-        return "the arguments are nested too deeply"
-    except ValueError as error:
-        return f"the arguments cannot be read: {error}"
+        return str(refused)
     if not isinstance(value, dict):
         return f"the arguments must be a JSON object, and this is {_kind(value)}"
     return value
+
+
+def _read(text: str) -> Any:
+    if len(text) > MOST_BYTES:
+        many = f"the arguments are {len(text):,} characters long"
+        raise _Refused(f"{many}; the most that is read is {MOST_BYTES:,}")
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        near = text[max(0, error.pos - 20) : error.pos + 20].replace("\n", "\\n")
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _Refused(f"the arguments are not valid JSON: {error.msg} at {where}, near {near!r}") from None
+    except RecursionError:
+        raise _Refused("the arguments are nested too deeply") from None
+    except ValueError as error:
+        raise _Refused(f"the arguments cannot be taken: {error}") from None
 
 
 def canonical(value: Any) -> str:

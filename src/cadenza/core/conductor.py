@@ -112,7 +112,8 @@ class Conductor(Advance):
         return scribe.step()
 
     def fork(self, started: ev.RunForked, origin: RunState, now: float, texts: Texts) -> Step:
-        """The first step of a run that begins as another one stood: ``origin`` is that run's state then. What was
+        """The first step of a run that begins as another one stood: ``origin`` is that run's state then.
+        What was
         open is asked for anew; what had been started has an unknown outcome here.
 
         Raises:

@@ -132,7 +132,7 @@ _WRITE_REPORT = ToolSpec(
 )
 _SPAWN_TASK = ToolSpec(
     name=SPAWN_TASK,
-    description="Start a sub-task that another agent works on at the same time. Call wait_subtasks for results.",
+    description="Start a sub-task that another agent works on meanwhile. wait_subtasks gives its result.",
     parameters=_object(
         ("task",),
         task=_text("What is to be done, in full: the other agent knows nothing else."),
@@ -151,7 +151,7 @@ _WAIT_SUBTASKS = ToolSpec(
 )
 _SPIN_OFF_TASK = ToolSpec(
     name=SPIN_OFF_TASK,
-    description="Start a task of its own, whose result you do not need. In another workspace a person must agree.",
+    description="Start a task whose result you do not need. In another workspace a person must agree.",
     parameters=_object(
         ("task",),
         task=_text("What is to be done, in full."),

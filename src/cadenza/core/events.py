@@ -29,8 +29,10 @@ class RunStarted(Event, frozen=True, tag="run.started", kw_only=True, omit_defau
     ``history`` is how many movements back the loop monitors look, ``limit`` how many visits (judges
     included) the run may have. ``interactive``: somebody is there, so ``interactive_only`` rules count.
     ``providers`` says what each provider's name (the empty one: no name) meant when the run began, with the
-    server's address. ``id`` is the run's. ``tools`` is the toolbox that it pinned. ``root`` is the first run of the tree that
-    this one belongs to, ``parent`` the run that started it; ``depth`` its generation; a ``detached`` one is nobody's child.
+    server's address. ``id`` is the run's. ``tools`` is the toolbox that it pinned. ``root`` is the first
+    run of the tree that
+    this one belongs to, ``parent`` the run that started it; ``depth`` its generation; a ``detached`` one
+    is nobody's child.
     ``budget`` limits the whole tree, ``shared`` says that the workspace is.
     """
 

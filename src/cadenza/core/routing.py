@@ -39,12 +39,15 @@ def route(piece: Piece, movement: str, answers: tuple[Hash, ...], signal: Signal
         if signal.method == "gate":
             return Enter(movement=movement, cause="gate", answers=answers, note=signal.answer)
         return Enter(movement=movement, cause="answer", answers=(*answers, *given))
-    if signal.kind == "rule":
-        return _follow(piece, movement, signal)
     if signal.kind == "moved":
         return Enter(movement=signal.next or "", cause=_CAUSES[signal.method or "tool"], note=signal.note)
-    if signal.kind == "sentinel":
-        return _sentinel(movement, signal)
+    if signal.kind == "rule":
+        return _follow(piece, movement, signal)
+    return _sentinel(movement, signal) if signal.kind == "sentinel" else _stopped(movement, signal)
+
+
+def _stopped(movement: str, signal: Signal) -> End:
+    """A visit that came to no way out."""
     if signal.kind == "no_match":
         return End(status="aborted", reason="rule_no_match", message=signal.message or "")
     if signal.kind == "failed":

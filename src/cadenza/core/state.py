@@ -110,7 +110,8 @@ class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that decides what happens next. ``seq`` is the number of the last event folded;
     ``answers`` are those that the last visit was given. ``lengths`` counts the messages of the sessions'
-    conversations, ``carry`` are those that the conversation still owes (see ``Signal``). ``ledger`` holds requests
+    conversations, ``prompts`` the tokens of each one's last request, ``carry`` are those that the conversation still owes (see ``Signal``). ``ledger`` holds
+    requests
     by key, ``children`` the runs that this one started and has not read the results of. ``seed`` makes the
     ids of this run (a fork has one of its own); ``origins`` are the runs, each up to a seq, whose
     conversations a fork goes on with."""
@@ -137,6 +138,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     calls: dict[str, int] = {}
     sessions: dict[str, str] = {}
     lengths: dict[str, int] = {}
+    prompts: dict[str, int] = {}
     carry: tuple[Message, ...] = ()
     answers: tuple[Hash, ...] = ()
     user_inputs: tuple[Hash, ...] = ()
@@ -404,6 +406,8 @@ def _model_called(state: RunState, call: CallModel, outcome: AnyOutcome) -> None
         state.spent = state.spent + Spent(tokens=usage.input + usage.output, cost=cost)
         if call.session is not None and call.tools is not None:
             _lengthen(state, call.conversation, 1 if outcome.calls is None else 2)
+            state.prompts = {name: n for name, n in state.prompts.items() if name in state.lengths}
+            state.prompts[call.conversation] = usage.input
     if call.tools is None and (not isinstance(outcome, Replied) or outcome.blank):
         _forget_session(state, call)
 

@@ -41,7 +41,8 @@ class Book:
 
 
 class Shared:
-    """What the lanes of a visit count together: the agent's questions, and those that were sent back. It grows
+    """What the lanes of a visit count together: the agent's questions, and those that were sent back. It
+    grows
     in the order of the outcomes, so a rebuilt visit counts the same."""
 
     def __init__(self, asks: int, deflections: int) -> None:

@@ -145,9 +145,10 @@ class MemoryJournal:
         for demand in commit.settles:
             self._reserved.pop(demand, None)
         for event in commit.events:
-            if isinstance(event, RequestOpened) and event.screen is not None:
-                if self.generation(event.screen) > event.generation:
-                    self._decide(self.request(event.id), SOLVED, at=commit.at, actor="screen")
+            if not isinstance(event, RequestOpened) or event.screen is None:
+                continue
+            if self.generation(event.screen) > event.generation:
+                self._decide(self.request(event.id), SOLVED, at=commit.at, actor="screen")
 
     def _append(self, found: _Run, commit: Commit, payloads: Sequence[str]) -> None:
         state, at, actor = commit.state, commit.at, commit.actor

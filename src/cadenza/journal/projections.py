@@ -81,7 +81,8 @@ def derive(state: RunState) -> Derived:
 
 
 def wakes(event: ev.InputEvent, standing: Standing) -> bool:
-    """Whether an input makes its run claimable. While a run is held, an answer or a child's end waits for it to
+    """Whether an input makes its run claimable. While a run is held, an answer or a child's end waits for
+    it to
     go on; a run that has ended only notes what its children do; a budget's change wakes nobody."""
     if isinstance(event, ev.ChildReopened | ev.BudgetRaised):
         return False
@@ -355,7 +356,8 @@ def messages_of(
     run: str | None,
     origins: Sequence[tuple[str, int]],
 ) -> list[Message]:
-    """A conversation's messages up to the first that is ``demand``'s own. ``rows_of`` gives (role, text, demand,
+    """A conversation's messages up to the first that is ``demand``'s own. ``rows_of`` gives (role, text,
+    demand,
     run, seq) of a conversation in order."""
     upto = dict(origins)
     messages: list[Message] = []

@@ -292,7 +292,8 @@ class Journal(Protocol):
         run: str | None = None,
         origins: Sequence[tuple[str, int]] = (),
     ) -> list[Message]:
-        """The messages of a conversation in order: all of them, or those before ``before_demand``'s own. What it
+        """The messages of a conversation in order: all of them, or those before ``before_demand``'s own.
+        What it
         was forked from comes first. With ``run``: only its own and those of ``origins``, each up to a seq."""
         ...
 
@@ -301,8 +302,10 @@ class Journal(Protocol):
         ...
 
     def reserve(self, root: str, demand: str, want: Spent) -> str | None:
-        """Set ``want`` aside of what the tree of ``root`` may spend, in one transaction: None when it is, or when
-        nothing limits the tree; else which limit stands against it, in words. The same demand replaces what it
+        """Set ``want`` aside of what the tree of ``root`` may spend, in one transaction: None when it is,
+        or when
+        nothing limits the tree; else which limit stands against it, in words. The same demand replaces
+        what it
         had reserved."""
         ...
 

@@ -21,7 +21,8 @@ class Requests(Starting):
 
         Raises:
             NotFound: no such request (a unique beginning of an id is enough).
-            InputRefused: it does not fit what is asked for; no storable text, or an empty one (a blocked agent's
+            InputRefused: it does not fit what is asked for; no storable text, or an empty one (a blocked
+            agent's
                 question may be left empty: that ends the run).
         """
         row = self.request(request)
@@ -82,7 +83,8 @@ class Requests(Starting):
             raise InputRefused(f"the answer does not fit the question: {'; '.join(problems)}", hint=hint)
 
     def resolve_screen(self, screen: str) -> list[RequestRow]:
-        """Say that a confirmation screen was solved: every run that waits for it goes on; those that did wait.
+        """Say that a confirmation screen was solved: every run that waits for it goes on; those that did
+        wait.
 
         Raises:
             InputRefused: no name of a screen.

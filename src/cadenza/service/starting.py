@@ -126,7 +126,8 @@ class Starting:
         return started.id
 
     def _toolbox(self, piece: Piece, specs: str | None) -> str | None:
-        """The tools that a run pins, as JSON; None for a piece without any. ``specs`` are those of servers."""
+        """The tools that a run pins, as JSON; None for a piece without any. ``specs`` are those of
+        servers."""
         if piece.control != "tools":
             return None
         from cadenza.tools.registry import built_in, plugins
@@ -260,7 +261,8 @@ class Starting:
     # Forks.
 
     def fork_at(self, row: RunRow, seq: int | None = None) -> str:
-        """Begin a run as ``row``'s run stood after its event ``seq`` (now, where none is given); its id. The files
+        """Begin a run as ``row``'s run stood after its event ``seq`` (now, where none is given); its id.
+        The files
         of its workspace stay as they are.
 
         Raises:
@@ -285,7 +287,8 @@ class Starting:
 
 
 def _standing(recorded: list[ev.Recorded], seq: int) -> tuple[RunState, int]:
-    """The state after ``seq``, or after the first event from there on that does not stand between two visits."""
+    """The state after ``seq``, or after the first event from there on that does not stand between two
+    visits."""
     while True:
         state = fold_recorded(recorded[:seq])
         if state.visit is not None or state.ended is not None or seq == len(recorded):

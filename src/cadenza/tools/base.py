@@ -40,7 +40,8 @@ class ToolContext:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """What the model is told. ``error``: the call did not do what was asked, ``code`` says why for machines;
-    ``data`` is JSON for software (checks, audits). ``wants``: a person is needed first. ``again``: not yet."""
+    ``data`` is JSON for software (checks, audits). ``wants``: a person is needed first. ``again``: not
+    yet."""
 
     text: str
     error: bool = False

@@ -42,16 +42,9 @@ class WorkTools:
 
     async def _run(self, tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         name, limit = tool.spec.name, context.rights.seconds + GRACE
-        if tool.execute is None:
-            return ToolResult(text="done" if context.decision is None else str(context.decision))
         try:
             async with asyncio.timeout(limit):
-                if inspect.iscoroutinefunction(tool.execute):
-                    made: Any = await tool.execute(arguments, context)
-                else:
-                    made = await asyncio.to_thread(tool.execute, arguments, context)
-                    if inspect.isawaitable(made):
-                        made = await made
+                made = await _executed(tool, arguments, context)
         except TimeoutError:
             return failed(f"{name} did not come back within {limit:g} seconds and was given up", "timeout")
         except ToolError as error:
@@ -60,9 +53,9 @@ class WorkTools:
             return failed(f"{name}: {_os_words(error)}", "os_error")
         except Exception as error:
             return failed(f"{name} broke: {type(error).__name__}: {error}", "broke")
-        if not isinstance(made, ToolResult):
-            return failed(f"{name} gave a {type(made).__name__} instead of a ToolResult", "broke")
-        return made
+        if isinstance(made, ToolResult):
+            return made
+        return failed(f"{name} gave a {type(made).__name__} instead of a ToolResult", "broke")
 
     def _cleaned(self, result: ToolResult, context: ToolContext) -> ToolResult:
         """Without secrets, and no longer than the call may be."""
@@ -78,8 +71,19 @@ class WorkTools:
         return changed(result, text=text, data=data, wants=wants)
 
 
+async def _executed(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any:
+    """What the tool itself gives; a plain function works in a thread of its own."""
+    if tool.execute is None:
+        return ToolResult(text="done" if context.decision is None else str(context.decision))
+    if inspect.iscoroutinefunction(tool.execute):
+        return await tool.execute(arguments, context)
+    made = await asyncio.to_thread(tool.execute, arguments, context)
+    return await made if inspect.isawaitable(made) else made
+
+
 def cut(text: str, limit: int) -> str:
-    """The beginning and the end of a text that is longer than ``limit`` characters, saying what is left out."""
+    """The beginning and the end of a text that is longer than ``limit`` characters, saying what is left
+    out."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -20,7 +20,8 @@ MOST_BYTES = 4 * 1024 * 1024
 REDIRECTS = 5
 SECONDS = 30.0
 PRIVATE = "CADENZA_FETCH_PRIVATE"
-"""The environment variable that, set to 1, lets pages of private addresses be read (a server of one's own)."""
+"""The environment variable that, set to 1, lets pages of private addresses be read (a server of one's
+own)."""
 
 
 def _fetch(arguments: dict[str, Any], context: ToolContext) -> ToolResult:

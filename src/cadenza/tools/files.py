@@ -216,7 +216,7 @@ FILES: tuple[Tool, ...] = (
     Tool(
         ToolSpec(
             name="edit_file",
-            description="Replace a text in a file. The old text must stand there exactly once, or all be set.",
+            description="Replace a text in a file. The old text must stand there exactly once, or set all.",
             parameters=schema(
                 ("path", "old", "new"),
                 path=_PATH,

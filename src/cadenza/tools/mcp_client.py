@@ -43,7 +43,8 @@ class McpClients:
         self._links: dict[str, _Link] = {}
 
     async def discover(self, servers: Sequence[McpServer], cwd: Path) -> tuple[ToolSpec, ...]:
-        """The tools of all servers, by server in their order and by name: twice the same is the same, byte for
+        """The tools of all servers, by server in their order and by name: twice the same is the same, byte
+        for
         byte.
 
         Raises:
@@ -262,7 +263,8 @@ def _sorted_names(tools: Iterable[Any]) -> list[str]:
 
 
 def _own_names(server: str, tools: Iterable[Any]) -> list[str]:
-    """``mcp__SERVER__TOOL`` for each tool by name, in the letters that model servers take; names that would be
+    """``mcp__SERVER__TOOL`` for each tool by name, in the letters that model servers take; names that
+    would be
     the same are told apart by number."""
     used: set[str] = set()
     names = []
@@ -277,7 +279,8 @@ def _own_names(server: str, tools: Iterable[Any]) -> list[str]:
 
 
 def specs_of(server: str, tools: Sequence[Any]) -> list[ToolSpec]:
-    """The definitions of a server's tools, by name. A name that is listed twice counts once, the first time."""
+    """The definitions of a server's tools, by name. A name that is listed twice counts once, the first
+    time."""
     first = {tool.name: tool for tool in reversed(tools)}
     return [
         _spec(server, own, first[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -30,6 +31,9 @@ from cadenza.providers.base import CallKey, ModelProvider, ModelReply, ModelRequ
 from cadenza.tools.commands import CommandGate
 from cadenza.worker.agent_tools import AgentTools, Met, storable
 from cadenza.worker.talking import chat, earlier_messages, stored_calls
+
+log = logging.getLogger("cadenza.prompt_cache")
+"""One line a call: ``prompt_cache reused=TOKENS pct=PART OF THE REQUEST BEFORE``."""
 
 MOST_TOKENS = 10**12
 """No call is taken to have used more."""
@@ -116,7 +120,7 @@ class Meeting:
             refused = await self._reserve(run, state, opened, _estimate(request, state))
             if refused is not None:
                 return refused
-        return await self._ask(run, opened, demand, provider, request)
+        return await self._ask(run, state, opened, provider, request)
 
     async def _reserve(self, run: str, state: RunState, opened: OpenDemand, want: Spent) -> Met | None:
         """Set aside what a demand may cost at most; what stands against it otherwise."""
@@ -125,8 +129,10 @@ class Meeting:
         return None if words is None else Met(Failed(code=BUDGET, message=f"the budget is spent: {words}"))
 
     async def _ask(
-        self, run: str, opened: OpenDemand, demand: CallModel, provider: ModelProvider, request: ModelRequest
+        self, run: str, state: RunState, opened: OpenDemand, provider: ModelProvider, request: ModelRequest
     ) -> Met:
+        demand = opened.demand
+        assert isinstance(demand, CallModel)
         try:
             async with asyncio.timeout(demand.timeout):
                 reply = await provider.complete(request, lambda text: self._stream(run, opened, text))
@@ -152,6 +158,7 @@ class Meeting:
         if not isinstance(reply, ModelReply):
             message = f"the provider {provider.name!r} answered a {type(reply).__name__}, not a ModelReply"
             return Met(Failed(code="internal", message=message))
+        _log_cache(run, state, demand, reply)
         return _replied(reply, opened.id)
 
     def _request(
@@ -227,6 +234,16 @@ class Meeting:
             if demand.effect == "write":
                 return Met(Unknown(message=broke))
             return Met(Failed(code="internal", message=broke))
+
+
+def _log_cache(run: str, state: RunState, demand: CallModel, reply: ModelReply) -> None:
+    """How much of the conversation's request before the server had still."""
+    before = state.prompts.get(demand.conversation)
+    if demand.tools is None or not before:
+        return
+    reused = reply.usage.cached
+    pct = 100 * min(reused, before) / before
+    log.info("run=%s movement=%s prompt_cache reused=%d pct=%.1f", run, demand.movement, reused, pct)
 
 
 ANSWER_TOKENS = 1024

@@ -44,7 +44,8 @@ class Toolshed:
         )
 
     def environment(self, run: str, state: RunState) -> Path:
-        """Where a run's own Python environment is, or would be: in its project, out of the way of its files."""
+        """Where a run's own Python environment is, or would be: in its project, out of the way of its
+        files."""
         folder = self._environments or Path(state.run.cwd) / ".cadenza" / "environments"
         return folder / run
 

@@ -65,7 +65,8 @@ def _texts(spoken: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _turns(spoken: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Turns of blocks: what stands side by side on one side is one turn, as the service demands of the results
+    """Turns of blocks: what stands side by side on one side is one turn, as the service demands of the
+    results
     of a turn's calls."""
     turns: list[dict[str, Any]] = []
     for message in spoken:

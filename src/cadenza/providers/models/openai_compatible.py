@@ -165,7 +165,8 @@ def _parameters(request: ModelRequest, model: str, refused: set[str]) -> dict[st
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:
-    """One message. Its keys, and what they hold, are the same in every request: servers keep what they know."""
+    """One message. Its keys, and what they hold, are the same in every request: servers keep what they
+    know."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call or "", "content": message.content}
     if not message.calls:
@@ -182,7 +183,8 @@ def _message(message: ChatMessage) -> dict[str, Any]:
 
 
 def _object(arguments: str) -> str:
-    """Arguments as they are where they are a JSON object. Servers parse them, and refuse a request for ever whose
+    """Arguments as they are where they are a JSON object. Servers parse them, and refuse a request for
+    ever whose
     history holds broken ones: these are sent as the text of one key."""
     try:
         read = json.loads(arguments or "{}")

@@ -1,4 +1,5 @@
-"""One entry of a script: its keys, taken apart and checked. Every mistake becomes a problem with its place."""
+"""One entry of a script: its keys, taken apart and checked. Every mistake becomes a problem with its
+place."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def _mended(text: str) -> str:
 
 
 class StreamedCalls:
-    """Tool calls that arrive in pieces: a piece belongs to the call of its index, or where a server gives none
+    """Tool calls that arrive in pieces: a piece belongs to the call of its index, or where a server gives
+    none
     to the last one, unless it brings a new id or name."""
 
     def __init__(self) -> None:

@@ -21,7 +21,8 @@ from cadenza.ids import Hash, derive
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one tool call: a text for the model (or one that is kept already), and the signal where the
+    """What came of one tool call: a text for the model (or one that is kept already), and the signal where
+    the
     movement is over."""
 
     text: str = ""

@@ -1,4 +1,5 @@
-"""The parallel movement under ``control: tools``: several agents at once, each in a branch of the conversation.
+"""The parallel movement under ``control: tools``: several agents at once, each in a branch of the
+conversation.
 
 In a lane, ``complete`` gives its label, an abort or an error makes it a failed lane, moving on is refused,
 and a question parks that lane alone (DESIGN, lanes).

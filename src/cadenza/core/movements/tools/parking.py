@@ -46,7 +46,7 @@ def park(
     if wanted.schema == control.APPROVAL and not control.approved(outcome.value):
         note = control.note_of(outcome.value)
         return Done(text=fill(desk.words.declined, note=f" {note}" if note else ""))
-    return (yield from _follow(desk, place, call, spec, arguments, key, outcome.value))
+    return (yield from _follow(desk, place, call, spec, (arguments, outcome.value)))
 
 
 def _request(desk: Desk, spec: ToolSpec, wanted: Park, arguments: dict[str, Any], key: str) -> AskPerson:
@@ -102,10 +102,12 @@ def _grantable(desk: Desk) -> list[ToolSpec]:
 
 
 def _follow(
-    desk: Desk, place: Place, call: Call, spec: ToolSpec, arguments: dict[str, Any], key: str, answer: Any
+    desk: Desk, place: Place, call: Call, spec: ToolSpec, decided: tuple[dict[str, Any], Any]
 ) -> Performance[Done]:
-    """What a yes leads to."""
+    """What a yes leads to; ``decided`` is what was asked for and what was answered."""
+    arguments, answer = decided
     assert spec.park is not None
+    key = desk.key_of(spec.name, arguments)
     match spec.park.decides:
         case "run":
             return (yield from work(desk, place, call, spec, answer))

@@ -1,0 +1,1 @@
+"""The HTTP face: runs, requests and events for programs and for other machines' people."""
