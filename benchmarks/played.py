@@ -7,8 +7,9 @@ from pathlib import Path
 from cadenza.clock import system_clock
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import CallModel
+from cadenza.core.folding import fold_recorded
 from cadenza.core.outcomes import AnyOutcome, Replied, Usage
-from cadenza.core.state import OpenDemand, RunState, fold_recorded
+from cadenza.core.state import OpenDemand, RunState
 from cadenza.ids import Hash, text_hash
 from cadenza.journal.holders import this_process
 from cadenza.journal.store import Commit, Journal, Lease

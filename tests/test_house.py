@@ -36,6 +36,7 @@ NEIGHBOURS = frozenset(
     {
         ("service", "preview"),
         ("cli", "engine"),
+        ("cli", "web"),
         ("mcp", "engine"),
         ("web", "engine"),
     }

@@ -16,6 +16,7 @@ import msgspec
 
 from cadenza.core import events as ev
 from cadenza.core.demands import AnyDemand, AskPerson, CallModel, CallTool, Host
+from cadenza.core.folding import fold
 from cadenza.core.movements import KINDS, needs_folder, perform
 from cadenza.core.movements.judge import judge_movement, perform_judge
 from cadenza.core.movements.three.status import Work, find_rule
@@ -24,7 +25,6 @@ from cadenza.core.outcomes import Answered, AnyOutcome, Replied, Returned
 from cadenza.core.performance import Issued, Performance, Player
 from cadenza.core.signals import Signal
 from cadenza.core.slug import slugify
-from cadenza.core.state import fold
 from cadenza.core.visit import Book, Visit
 from cadenza.errors import HostError, NotFound, UsageError
 from cadenza.host.named_files import read_file

@@ -9,10 +9,11 @@ from typing import Any
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import CallModel, Host, WaitUntil
+from cadenza.core.folding import apply, fold
 from cadenza.core.loops import window
 from cadenza.core.outcomes import AnyOutcome, Replied, Returned, Usage
 from cadenza.core.scribe import Step
-from cadenza.core.state import RunState, apply, fold
+from cadenza.core.state import RunState
 from cadenza.host.executor import HostExecutor
 from cadenza.ids import text_hash
 from cadenza.piece.find import load_piece

@@ -18,9 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import AskPerson, CallModel, CallTool, is_repeatable
+from cadenza.core.folding import apply, fold
 from cadenza.core.outcomes import Answered, AnyOutcome, Failed, Replied, Returned, Unknown, Usage
 from cadenza.core.scribe import Step
-from cadenza.core.state import OpenDemand, QueuedInput, RunState, apply, fold
+from cadenza.core.state import OpenDemand, QueuedInput, RunState
 from cadenza.ids import Hash, text_hash
 from cadenza.testing import T0, fixed_seed
 from tests.crash.kinds import fan

@@ -323,6 +323,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 FORTY = "\n".join(
     [
         "cadenza: 1",
+        "control: tags",
         "name: forty",
         "max_movements: 60",
         "initial_movement: m01",

@@ -6,9 +6,10 @@ from typing import Any
 
 from cadenza.core import events as ev
 from cadenza.core.demands import AskPerson, CallModel, Host, Message
+from cadenza.core.folding import apply, fold_recorded
 from cadenza.core.outcomes import Answered, AnyOutcome, Cancelled, Replied, Returned, Usage
 from cadenza.core.signals import EndStatus, Signal
-from cadenza.core.state import RunState, apply, fold_recorded
+from cadenza.core.state import RunState
 from cadenza.ids import text_hash
 from cadenza.journal.holders import this_process
 from cadenza.journal.store import Commit, Decision, Holder, Journal, Lease

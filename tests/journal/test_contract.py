@@ -10,8 +10,8 @@ import pytest
 
 from cadenza.core import events as ev
 from cadenza.core.demands import Message
+from cadenza.core.folding import fold_recorded
 from cadenza.core.outcomes import Returned
-from cadenza.core.state import fold_recorded
 from cadenza.errors import (
     Conflict,
     InputRefused,

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cadenza.core import events as ev
 from cadenza.core.demands import CallModel
+from cadenza.core.folding import fold_recorded
 from cadenza.core.outcomes import Answered, AnyOutcome, Cancelled, Failed, Returned, Unknown
-from cadenza.core.state import fold_recorded
 from cadenza.errors import Conflict
 from cadenza.journal import projections
 from cadenza.journal.memory import MemoryJournal

@@ -151,7 +151,7 @@ def test_a_newer_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = filled(tmp_path / "j")
     change(path, f"PRAGMA user_version = {len(migrations.MIGRATIONS) + 1}")
     content = path.read_bytes()
-    with pytest.raises(JournalNewer, match="format 2") as caught:
+    with pytest.raises(JournalNewer, match=f"format {len(migrations.MIGRATIONS) + 1}") as caught:
         SqliteJournal(path)
     assert "Update Cadenza" in str(caught.value)
     assert path.read_bytes() == content

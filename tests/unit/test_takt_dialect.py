@@ -507,7 +507,7 @@ ERRORS = [
     ("name: p\nmovements: [{name: a, provider: {model: x}, RULE}]", "a provider has no type; add type:"),
     (
         "name: p\ncontrol: tools\nmovements: [{name: a, RULE}]",
-        "control by tools is not played by this version",
+        "control by tools belongs to Cadenza",
     ),
     ("name: p\npersonas: [a]\nmovements: [{name: a, RULE}]", "2:11: personas must be a mapping, not a list"),
     (

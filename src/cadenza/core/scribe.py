@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from cadenza.core.events import AnyEvent, InputEvent
-from cadenza.core.state import RunState, apply
+from cadenza.core.folding import apply
+from cadenza.core.state import RunState
 from cadenza.core.visit import Book
 from cadenza.ids import Hash
 

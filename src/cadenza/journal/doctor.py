@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from cadenza.core import folding
 from cadenza.core import state as states
 from cadenza.core.events import Recorded, RunForked, RunStarted
 from cadenza.errors import JournalCorrupt
@@ -61,7 +62,7 @@ def _fold_one(state: states.RunState, item: Recorded) -> None:
     if item.seq != state.seq + 1:
         raise Unfoldable(f"event {state.seq + 1} is missing, or {item.seq} is there twice")
     try:
-        states.apply(state, item.event, item.actor)
+        folding.apply(state, item.event, item.actor)
         _ = state.run
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise Unfoldable(f"event {item.seq} does not fit those before it: {error!r}") from error

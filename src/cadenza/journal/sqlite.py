@@ -8,18 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from cadenza.clock import Clock
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, BudgetRaised, InputEvent, Recorded, RequestOpened
-from cadenza.core.spending import Spend, Spent, exceeded
 from cadenza.core.state import RunState
 from cadenza.errors import Conflict, InputRefused, JournalError
 from cadenza.ids import Hash
 from cadenza.journal import projections, queries, refusals, sqlite_doctor, sqlite_rows
 from cadenza.journal.database import Database, Synchronous
 from cadenza.journal.sqlite_leases import Leases
+from cadenza.journal.sqlite_shared import SharedThings, append_decision, append_queued, generation_of
 from cadenza.journal.store import (
     LEASE_SECONDS,
     SOLVED,
@@ -31,7 +29,6 @@ from cadenza.journal.store import (
     Problem,
     RequestRow,
     RunRow,
-    Workspace,
 )
 
 _SQL = queries.load("sqlite.sql")
@@ -42,7 +39,7 @@ _PAGE = 500
 _REMEMBERED = 10_000
 
 
-class SqliteJournal:
+class SqliteJournal(SharedThings):
     """The journal file at ``path``; made, with its folders, where there is none.
 
     ``synchronous`` is SQLite's: FULL survives a power cut, OFF is for tests. ``busy_timeout`` and
@@ -183,7 +180,7 @@ class SqliteJournal:
             ref, seq, _, standing = found
             (payload,) = refusals.payloads([send.event])
             wakes = projections.wakes(send.event, standing)
-            _queue(connection, (ref, seq + 1, commit.at, commit.actor, payload), wakes=wakes)
+            append_queued(connection, (ref, seq + 1, commit.at, commit.actor, payload), wakes=wakes)
         connection.executemany(_SQL["settle"], [(demand,) for demand in commit.settles])
 
     def _wake_solved(self, connection: sqlite3.Connection, ref: int, commit: Commit) -> None:
@@ -192,11 +189,11 @@ class SqliteJournal:
         for event in commit.events:
             if type(event) is not RequestOpened or event.screen is None:
                 continue
-            if _generation(connection, event.screen) <= event.generation:
+            if generation_of(connection, event.screen) <= event.generation:
                 continue
             row = sqlite_rows.request(connection.execute(_SQL["request"], (event.id,)).fetchone())
             seq += 1
-            _decide(connection, ref, seq, row, SOLVED, at=commit.at, actor="screen")
+            append_decision(connection, ref, seq, row, SOLVED, at=commit.at, actor="screen")
 
     def _look(self, connection: sqlite3.Connection, commit: Commit) -> _Known | Exception:
         """What this process learns about a run at its first commit under an epoch, or why it is refused.
@@ -288,7 +285,7 @@ class SqliteJournal:
             if isinstance(event, BudgetRaised):
                 connection.execute(_SQL["put_budget"], (projections.budget_text(event.budget), ref))
             wakes = projections.wakes(event, standing)
-            return _queue(connection, (ref, seq + 1, at, actor, payload), wakes=wakes)
+            return append_queued(connection, (ref, seq + 1, at, actor, payload), wakes=wakes)
 
     def decide(self, request: str, value: Any, *, at: float, actor: str) -> Decision:
         """Answer a request, once. Raises NotFound."""
@@ -303,71 +300,10 @@ class SqliteJournal:
                 return settled
             ref, seq, _, standing = connection.execute(_SQL["run_for_input"], (row.run,)).fetchone()
             wakes = projections.wakes(event, standing)
-            _queue(connection, (ref, seq + 1, at, actor, payload), wakes=wakes)
+            append_queued(connection, (ref, seq + 1, at, actor, payload), wakes=wakes)
             row = projections.decided(row, event, at=at, actor=actor)
             connection.execute(_SQL["put_request"], sqlite_rows.of_request(ref, row))
         return Decision(result="accepted", request=row)
-
-    def resolve_screen(
-        self, screen: str, value: Any, *, at: float, actor: str, reason: str = "captcha"
-    ) -> list[RequestRow]:
-        """Decide every open request that waits for a screen; those that were."""
-        with self._database.write() as connection:
-            connection.execute(_SQL["solve_screen"], (screen,))
-            found = connection.execute(_SQL["open_requests_of_screen"], (screen, reason)).fetchall()
-            resumed = []
-            for row in map(sqlite_rows.request, found):
-                ref, seq, _, standing = connection.execute(_SQL["run_for_input"], (row.run,)).fetchone()
-                resumed.append(
-                    _decide(connection, ref, seq + 1, row, value, at=at, actor=actor, standing=standing)
-                )
-        return resumed
-
-    def generation(self, screen: str) -> int:
-        """How often a screen has been solved."""
-        with self._database.read() as connection:
-            return _generation(connection, screen)
-
-    # -- trees, budgets, workspaces -----------------------------------------------------------------------
-
-    def tree(self, root: str) -> list[RunRow]:
-        """A run and all that belong to its tree. Raises NotFound."""
-        with self._database.read() as connection:
-            found = connection.execute(_SQL["tree"], (root,)).fetchall()
-        if not found:
-            raise refusals.no_run(root)
-        return [sqlite_rows.run(row) for row in found]
-
-    def reserve(self, root: str, demand: str, want: Spent) -> str | None:
-        """Set something aside of a tree's budget; None, or which limit is against it."""
-        with self._database.read() as connection:
-            budget, began = connection.execute(_SQL["budget"], (root,)).fetchone() or (None, 0.0)
-        if budget is None:
-            return None
-        with self._database.write() as connection:
-            (budget, _) = connection.execute(_SQL["budget"], (root,)).fetchone()
-            limits = sqlite_rows.decode_json(budget or "{}", type=Spend)
-            spent = Spent.of(connection.execute(_SQL["spent"], (root,)).fetchone())
-            reserved = Spent.of(connection.execute(_SQL["reserved"], (root, demand)).fetchone())
-            words = exceeded(limits, spent + reserved + want, self.now() - began)
-            if words is None:
-                values = (demand, root, want.tokens, want.cost, want.tool_calls)
-                connection.execute(_SQL["put_reservation"], values)
-        return words
-
-    def put_workspace(self, workspace: Workspace) -> None:
-        """Name a folder."""
-        with self._database.write() as connection:
-            connection.execute(_SQL["put_workspace"], msgspec.structs.astuple(workspace))
-
-    def workspaces(self) -> list[Workspace]:
-        """All named folders."""
-        with self._database.read() as connection:
-            found = connection.execute(_SQL["workspaces"]).fetchall()
-        return [
-            Workspace(name=name, path=path, shared=bool(shared), owner=owner, added_at=at)
-            for name, path, shared, owner, at in found
-        ]
 
     # -- leases -------------------------------------------------------------------------------------------
 
@@ -539,34 +475,3 @@ def _ref(connection: sqlite3.Connection, run: str) -> int:
     if found is None:
         raise refusals.no_run(run)
     return int(found[0])
-
-
-def _generation(connection: sqlite3.Connection, screen: str) -> int:
-    found = connection.execute(_SQL["screen"], (screen,)).fetchone()
-    return int(found[0]) if found is not None else 0
-
-
-def _decide(
-    connection: sqlite3.Connection,
-    ref: int,
-    seq: int,
-    row: RequestRow,
-    value: Any,
-    *,
-    at: float,
-    actor: str,
-    standing: projections.Standing = None,
-) -> RequestRow:
-    """Append a decision as the run's event ``seq``."""
-    event, payload = refusals.decision(row.id, value)
-    _queue(connection, (ref, seq, at, actor, payload), wakes=projections.wakes(event, standing))
-    row = projections.decided(row, event, at=at, actor=actor)
-    connection.execute(_SQL["put_request"], sqlite_rows.of_request(ref, row))
-    return row
-
-
-def _queue(connection: sqlite3.Connection, row: tuple[int, int, float, str, str], *, wakes: bool) -> int:
-    ref, seq, at, _, _ = row
-    connection.execute(_SQL["insert_event"], row)
-    connection.execute(_SQL["queue_run" if wakes else "touch_run"], (seq, at, ref))
-    return seq

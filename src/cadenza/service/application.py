@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import msgspec
 
 from cadenza.core import events as ev
+from cadenza.core.folding import fold_recorded
 from cadenza.core.spending import Spend
-from cadenza.core.state import RunState, fold_recorded
+from cadenza.core.state import RunState
 from cadenza.errors import Conflict, NotFound
 from cadenza.journal.store import RequestRow, RunRow
 from cadenza.piece.model import Piece, read_piece

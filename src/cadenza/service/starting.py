@@ -13,10 +13,11 @@ from cadenza.config import Configuration, apply
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import StartRun
+from cadenza.core.folding import fold_recorded
 from cadenza.core.loops import window
 from cadenza.core.movements import KINDS, MovementKind
 from cadenza.core.spending import Spend
-from cadenza.core.state import RunState, fold_recorded
+from cadenza.core.state import RunState
 from cadenza.core.toolboxes import make_toolbox
 from cadenza.core.tooling import ToolSpec, write_toolbox
 from cadenza.errors import Conflict, NotFound, UsageError

@@ -12,10 +12,11 @@ import msgspec
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import is_repeatable
+from cadenza.core.folding import fold_recorded
 from cadenza.core.loops import window
 from cadenza.core.outcomes import AnyOutcome, Unknown
 from cadenza.core.scribe import Step
-from cadenza.core.state import OpenDemand, RunState, fold_recorded
+from cadenza.core.state import OpenDemand, RunState
 from cadenza.errors import CodeChanged, Conflict, NotFound, SequenceConflict
 from cadenza.ids import Hash, text_hash
 from cadenza.journal.holders import this_process

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from cadenza.core.state import RunState, fold_recorded
+from cadenza.core.folding import fold_recorded
+from cadenza.core.state import RunState
 from cadenza.journal.store import LEASE_SECONDS, Journal
 from cadenza.testing.clocks import FrozenClock
 from cadenza.testing.comparing import canonical, difference

@@ -10,9 +10,10 @@ from cadenza.clock import Clock
 from cadenza.core import events as ev
 from cadenza.core.conductor import Conductor
 from cadenza.core.demands import is_repeatable
+from cadenza.core.folding import fold_recorded
 from cadenza.core.outcomes import AnyOutcome, Unknown
 from cadenza.core.scribe import Step
-from cadenza.core.state import OpenDemand, QueuedInput, RunState, fold_recorded
+from cadenza.core.state import OpenDemand, QueuedInput, RunState
 from cadenza.errors import CodeChanged, LeaseLost, SequenceConflict
 from cadenza.ids import Hash
 from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease, Send

@@ -75,7 +75,9 @@ def control_of(fields: Fields, phases: str, kinds: Sequence[str], *, native: boo
         fields.problems.error(at, "phases: three asks for the status by tags", "tools", fix)
     elif by_tags is not None:
         fields.problems.error(at, f"a {by_tags} is played by tags", "tools", fix)
-    return "tools"
+    else:
+        return "tools"
+    return "tags"
 
 
 def read_guards(fields: Fields) -> Guards:
