@@ -52,7 +52,7 @@ def test_show_tells_the_piece_the_permission_and_the_path(run: Run) -> None:
     run("run", "two.yaml", "make a thing", "--script", "asks.yaml", "--permit-edit", "--model", "m1")
     shown = run("show", "last").stdout
     assert re.search(r"piece      two-steps, native dialect, [0-9a-f]{12}\n", shown)
-    assert "permission acceptEdits (in this version agents answer with text only" in shown
+    assert "permission acceptEdits (agents answer with text only" in shown
     assert re.search(r"provider   scripted:/.*/asks.yaml, model m1\n", shown)
     assert "task       make a thing\n" in shown
     assert "first asks:\n  | Red or blue?\nanswer with: " in shown

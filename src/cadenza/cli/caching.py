@@ -12,7 +12,8 @@ from cadenza.core.outcomes import Replied
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a conversation: its prompt in tokens, how many of them the server had (``reused``), and which
+    """One call of a conversation: its prompt in tokens, how many of them the server had (``reused``), and
+    which
     part of the request before that was, in percent (None for a conversation's first)."""
 
     movement: str

@@ -89,7 +89,8 @@ class _Driver:
         return result
 
     async def _asked(self, engine: Engine, result: RunResult) -> bool:
-        """Ask the person at the terminal right here what the run waits for; whether something was answered."""
+        """Ask the person at the terminal right here what the run waits for; whether something was
+        answered."""
         if not self._view.asks or not result.requests or not is_attended() or self._signals:
             return False
         return await ask_here(engine, result)

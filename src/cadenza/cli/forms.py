@@ -13,7 +13,8 @@ NO = frozenset({"n", "no", "decline", "declined", "いいえ"})
 
 
 def read_answer(typed: str, schema: dict[str, Any] | None) -> Any:
-    """What was typed, as the request's schema wants it: a text as it is, yes or no, one of several by its number
+    """What was typed, as the request's schema wants it: a text as it is, yes or no, one of several by its
+    number
     or its words, else JSON.
 
     Raises:

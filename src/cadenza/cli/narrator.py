@@ -26,6 +26,12 @@ PERMITTED = {
 """What each permission means for agents with tools."""
 
 
+def permission_words(permission: str, control: str) -> str:
+    """A run's permission, and what its agents may do with it."""
+    told = PERMITTED[permission] if control == "tools" else "agents answer with text only"
+    return f"{permission} ({told})"
+
+
 class Speaker:
     """A model call that is under way: who speaks, since when, and the line that is not finished yet."""
 
@@ -107,7 +113,7 @@ class Narrator:
         self._emit(f"  task: {task}", "dim")
         model = f", model {event.model}" if event.model else ""
         self._emit(f"  provider: {event.provider or 'as each movement says'}{model}", "dim")
-        self._emit(f"  permission: {event.permission} ({PERMITTED[event.permission]})", "dim")
+        self._emit(f"  permission: {permission_words(event.permission, piece.control)}", "dim")
 
     def _visit_started(self, event: ev.VisitStarted, recorded: ev.Recorded) -> None:
         self.visit = event
@@ -275,21 +281,18 @@ def lane_words(lane: LaneResult) -> str:
 
 def way(signal: Any) -> str:
     """Where a visit leads: ``build: the label (tag)``."""
-    if signal.kind == "no_match":
-        return "no rule matched"
-    if signal.kind == "failed":
-        return f"failed ({signal.code})"
-    if signal.kind == "moved":
-        return f"{signal.next} ({signal.method})"
-    if signal.kind == "sentinel":
-        told = f": {one_line(signal.message, 200)}" if signal.message else ""
-        return f"{signal.next or 'nothing settled'} ({signal.code or signal.method}){told}"
-    if signal.kind == "broken":
-        return f"broken: {one_line(signal.message or '', 200)}"
+    told = f": {one_line(signal.message, 200)}" if signal.message else ""
     if signal.kind == "again":
-        told = "told what failed" if signal.method == "gate" else "with the answer"
-        return f"the same movement, {told}: {clean(signal.label or '')} ({signal.method or 'person'})"
-    return f"{signal.next}: {clean(signal.label or '')} ({signal.method})"
+        why = "told what failed" if signal.method == "gate" else "with the answer"
+        return f"the same movement, {why}: {clean(signal.label or '')} ({signal.method or 'person'})"
+    words = {
+        "no_match": "no rule matched",
+        "failed": f"failed ({signal.code})",
+        "broken": f"broken{told}",
+        "moved": f"{signal.next} ({signal.method})",
+        "sentinel": f"{signal.next or 'nothing settled'} ({signal.code or signal.method}){told}",
+    }
+    return words.get(signal.kind, f"{signal.next}: {clean(signal.label or '')} ({signal.method})")
 
 
 _HANDLERS: dict[type, Any] = {

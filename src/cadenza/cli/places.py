@@ -1,4 +1,5 @@
-"""``workspace``, ``fork`` and ``budget``: where runs work, runs from a point of another, what they may spend."""
+"""``workspace``, ``fork`` and ``budget``: where runs work, runs from a point of another, what they may
+spend."""
 
 from pathlib import Path
 from typing import Annotated
@@ -57,14 +58,13 @@ def fork(
     if json:
         out.json(as_data(row))
         return
-    out.line(
-        f"run {row.id}: forked from {origin}; the files of {service_directory(context, row.id)} are not rewound"
-    )
+    out.line(f"run {row.id}: forked from {origin}")
+    out.note(f"the files of {_directory(context, row.id)} stay as they are now")
     again = "retry" if row.status in ("aborted", "error", "cancelled", "completed") else "resume"
     out.line(f"go on with: {context.command(again, row.id)}")
 
 
-def service_directory(context: Context, run: str) -> str:
+def _directory(context: Context, run: str) -> str:
     """Where a run works."""
     with context.service() as service:
         return service.state(run).run.cwd

@@ -7,7 +7,6 @@ import typer
 
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.output import out
-from cadenza.core.control import APPROVAL
 from cadenza.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ def inbox(
 ) -> None:
     """List open questions, oldest first."""
     from cadenza.cli.words import age, one_line, table, without_tag
+    from cadenza.core.control import APPROVAL
 
     context = Context.of(ctx)
     with context.service() as service:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cadenza.cli.caching import cache_lines, uses_of
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.ending import headline, next_step, provider_words
-from cadenza.cli.narrator import PERMITTED
+from cadenza.cli.narrator import permission_words
 from cadenza.cli.output import is_terminal
 from cadenza.cli.path import Step, path_of, remarks
 from cadenza.cli.words import (
@@ -58,7 +58,7 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
     return [
         ("piece", f"{started.name}, {piece.dialect} dialect, {started.piece[:12]}{_phases(piece)}"),
         ("task", one_line(service.text(started.task), 200)),
-        ("permission", f"{started.permission} ({PERMITTED[started.permission]})"),
+        ("permission", permission_words(started.permission, piece.control)),
         ("parent", "" if started.parent is None else started.parent),
         ("budget", _budget(state)),
         ("granted", ", ".join(state.granted)),

@@ -104,7 +104,8 @@ class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that decides what happens next. ``seq`` is the number of the last event folded;
     ``answers`` are those that the last visit was given. ``lengths`` counts the messages of the sessions'
-    conversations, ``prompts`` the tokens of each one's last request, ``carry`` are those that the conversation still owes (see ``Signal``). ``ledger`` holds
+    conversations, ``prompts`` the tokens of each one's last request, ``carry`` are those that the
+    conversation still owes (see ``Signal``). ``ledger`` holds
     requests
     by key, ``children`` the runs that this one started and has not read the results of. ``seed`` makes the
     ids of this run (a fork has one of its own); ``origins`` are the runs, each up to a seq, whose

@@ -7,7 +7,7 @@ Other packages add tools through the entry point group ``cadenza.tools``: each e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -88,25 +88,28 @@ def _with_origin(tool: Tool, point: Any) -> Tool:
 
 def problem_with(spec: ToolSpec, taken: Iterable[str] = ()) -> str | None:
     """Why a definition cannot be used; None where it can."""
+    return next(_problems(spec, taken), None)
+
+
+def _problems(spec: ToolSpec, taken: Iterable[str]) -> Iterator[str]:
     if not NAME.fullmatch(spec.name):
-        return "its name is not made of letters, digits, _ and -"
+        yield "its name is not made of letters, digits, _ and -"
     if spec.name in taken:
-        return "the name is taken"
+        yield "the name is taken"
     if spec.parameters.get("type") != "object":
-        return "the root of its parameters' schema is no object"
+        yield "the root of its parameters' schema is no object"
+    if spec.kind == "terminal" and spec.ends is None:
+        yield "it is terminal, and does not say how it ends the run"
+    if spec.kind == "park" and spec.park is None:
+        yield "it parks, and does not say what it waits for"
     sentinel = spec.park.sentinel if spec.park else spec.ends.sentinel if spec.ends else None
     if sentinel is not None and not SENTINEL.fullmatch(sentinel):
-        return f"its sentinel {sentinel!r} is not in capitals"
-    if spec.kind == "terminal" and spec.ends is None:
-        return "it is terminal, and does not say how it ends the run"
-    if spec.kind == "park" and spec.park is None:
-        return "it parks, and does not say what it waits for"
+        yield f"its sentinel {sentinel!r} is not in capitals"
     if spec.park is not None and not spec.park.status.startswith("waiting_"):
-        return f"its status {spec.park.status!r} does not begin with waiting_"
+        yield f"its status {spec.park.status!r} does not begin with waiting_"
     row = CATALOGUE.get(sentinel or "")
     if row is not None and spec.park is not None and row.status != spec.park.status:
-        return f"the sentinel {sentinel} means {row.status}"
-    return None
+        yield f"the sentinel {sentinel} means {row.status}"
 
 
 def find(name: str) -> Tool | None:

@@ -80,7 +80,7 @@ class Guard:
         if scope["type"] != "http" or scope["path"] == "/health":
             await self._app(scope, receive, send)
             return
-        headers = {name: value for name, value in scope["headers"]}
+        headers = dict(scope["headers"])
         given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
         if not hmac.compare_digest(given, self._token):
             hint = "send Authorization: Bearer TOKEN"

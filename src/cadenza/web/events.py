@@ -1,4 +1,5 @@
-"""A run's events as server-sent events: the id of each is its number, so that a reader can go on behind it."""
+"""A run's events as server-sent events: the id of each is its number, so that a reader can go on behind
+it."""
 
 from __future__ import annotations
 

@@ -115,9 +115,8 @@ class Session:
             return False
         if self.state.held is not None:
             return bool(self._inflight) and await self._await_outcomes()
-        if self.state.requests and await self._step(self._tick):
-            return True
-        return await self._play_on()
+        ticked = bool(self.state.requests) and await self._step(self._tick)
+        return ticked or await self._play_on()
 
     def _tick(self, state: RunState) -> Step | None:
         """What is due for its requests: deadlines and reminders, by the journal's clock."""
