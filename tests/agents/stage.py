@@ -28,7 +28,7 @@ CHAT = """
 """
 
 
-def call(name: str, **arguments: Any) -> dict[str, Any]:
+def call(name: str, /, **arguments: Any) -> dict[str, Any]:
     """An entry of a script that calls one tool."""
     return {"calls": [{"name": name, "arguments": arguments}]}
 

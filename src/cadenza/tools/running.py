@@ -17,6 +17,9 @@ from cadenza.tools.schemas import number, schema, text, texts
 KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TERM", "TZ", "USER", "SHELL")
 """What a command inherits, besides PATH: nothing that could be a secret."""
 
+ROOM = 512
+"""What is told beside an output has room within the limit of a result."""
+
 CHUNK = 64 * 1024
 
 
@@ -58,7 +61,7 @@ async def _watched(argv: list[str], arguments: dict[str, Any], context: ToolCont
         )
     except (OSError, ValueError) as error:
         raise ToolError(f"{argv[0]!r} could not be started: {error}", code="not_started") from error
-    kept, late = Kept(context.rights.bytes), False
+    kept, late = Kept(context.rights.bytes - ROOM), False
     try:
         async with asyncio.timeout(seconds):
             assert process.stdout is not None

@@ -30,7 +30,7 @@ class Owed(msgspec.Struct, frozen=True):
 class Guidance(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the message is made of. ``prompt`` is the movement's own part (persona, policy,
     instruction, task …); ``labels`` are those of a lane; ``summary`` is what an earlier conversation handed
-    over; ``note`` is what happened meanwhile."""
+    over; ``note`` is what happened meanwhile; ``completes``: the work may end here."""
 
     prompt: SinglePrompt
     choices: tuple[Choice, ...] = ()
@@ -40,6 +40,7 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[Owed, ...] = ()
     summary: str | None = None
     note: str | None = None
+    completes: bool = True
 
 
 def guidance(given: Guidance) -> str:
@@ -69,7 +70,8 @@ def _ending(given: Guidance, words: ToolTexts) -> Iterator[str]:
         return
     if given.choices and given.labels is None:
         yield fill(words.choices, choices=_choices(given.choices, words))
-    yield words.no_choices
+    if given.completes:
+        yield words.no_choices
 
 
 def _choices(choices: Sequence[Choice], words: ToolTexts) -> str:

@@ -45,6 +45,7 @@ class ToolTexts(msgspec.Struct, frozen=True, kw_only=True):
     reports_missing: str
     no_such_report: str
     report_saved: str
+    not_here: str
     moved: str
     done: str
     aborted: str
@@ -116,6 +117,7 @@ result. ({count} of {limit})""",
     reports_missing="This movement owes reports that are not written yet: {reports}. Use `write_report`.",
     no_such_report="This movement owes no report {name}. It owes: {reports}.",
     report_saved="Saved: {name}.",
+    not_here="You cannot end the work here: others have to look at it. Go to one of: {choices}.",
     moved="This movement is over; {next} is next.",
     done="The work is over.",
     aborted="The work was given up.",
@@ -200,6 +202,7 @@ _JA = ToolTexts(
     reports_missing="まだ書かれていないレポートがあります: {reports}。`write_report` を使ってください。",
     no_such_report="この movement に {name} というレポートはありません。あるのは: {reports}。",
     report_saved="保存しました: {name}。",
+    not_here="ここで作業を終えることはできません。次のどれかへ進んでください: {choices}。",
     moved="この movement は終わりました。次は {next} です。",
     done="作業は終わりました。",
     aborted="作業は打ち切られました。",

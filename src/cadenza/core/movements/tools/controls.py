@@ -125,6 +125,9 @@ def complete(desk: Desk, place: Place, call: Call, spec: ToolSpec, arguments: Ar
 
 def _not_yet(desk: Desk, arguments: Arguments) -> str | None:
     """Why the work cannot be over yet."""
+    if not desk.movement.may_complete and not desk.in_lane:
+        offered = ", ".join(dict.fromkeys(choice.next for choice in desk.choices)) or "-"
+        return fill(desk.words.not_here, choices=offered)
     if desk.owing:
         return fill(desk.words.reports_missing, reports=", ".join(desk.owing))
     if desk.in_lane and desk.labels and arguments.get("label") not in desk.labels:

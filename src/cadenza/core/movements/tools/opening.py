@@ -59,6 +59,7 @@ def _guidance(desk: Desk, prompt: SinglePrompt, summary: str | None) -> Guidance
         reports=tuple(_owed(desk)),
         summary=summary,
         note=told,
+        completes=desk.movement.may_complete or desk.in_lane,
     )
 
 
