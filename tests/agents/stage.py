@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cadenza.clock import Clock, system_clock
 from cadenza.engine import Engine, RunResult
 from cadenza.journal.store import Journal
 from cadenza.piece.find import load_piece
@@ -52,6 +53,7 @@ class Stage:
         self.folder = folder
         self.journal: Journal | Path = MemoryJournal() if journal is None else journal
         self.requests: list[Any] = []
+        self.clock: Clock = system_clock
 
     def piece(self, text: str) -> LoadedPiece:
         path = self.folder / "piece.yaml"
@@ -66,6 +68,7 @@ class Stage:
             self.journal,
             provider=provider,
             settings=settings,
+            clock=self.clock,
             agent_tools={tool.spec.name: tool for tool in tools},
         )
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.stage import CHAT, Stage, ask, call, complete
-from tests.agents.test_maestro_cases import browser
 
 from cadenza.core.signals import CATALOGUE
 from cadenza.core.tooling import Ends, ToolSpec
 from cadenza.engine import RunResult
 from cadenza.tools.base import Tool
+from tests.agents.stage import CHAT, Stage, ask, call, complete
+from tests.agents.test_maestro_cases import browser
 
 ANY: dict[str, Any] = {"type": "object"}
 
@@ -39,7 +39,10 @@ GUARDS = {
         CHAT.replace("rules: []", "max_iterations: 3"),
         [{**call("list_dir"), **FOREVER}],
     ),
-    "ask_limit_reached": (CHAT.replace("name: chat\n", "name: chat\n    ask_limit: 0\n"), [{**ask(), **FOREVER}]),
+    "ask_limit_reached": (
+        CHAT.replace("name: chat\n", "name: chat\n    ask_limit: 0\n"),
+        [{**ask(), **FOREVER}],
+    ),
 }
 
 
@@ -98,9 +101,14 @@ async def test_ask_parks_without_a_reason(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [("request_tool", {"name": "make_dir", "reason": "r"}), ("request_package", {"name": "x", "reason": "r"})],
+    [
+        ("request_tool", {"name": "make_dir", "reason": "r"}),
+        ("request_package", {"name": "x", "reason": "r"}),
+    ],
 )
-async def test_tool_requests_park_with_their_reason(stage: Stage, tool: str, arguments: dict[str, Any]) -> None:
+async def test_tool_requests_park_with_their_reason(
+    stage: Stage, tool: str, arguments: dict[str, Any]
+) -> None:
     text = with_tools(tool)
     result = await parked(stage, text, [call(tool, **arguments)], permission="acceptEdits")
     assert (result.status, result.reason) == ("waiting_human", "tool_request")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.stage import CHAT, Stage, call, complete, go, results
-from tests.agents.test_maestro_cases import TWO
 
 from cadenza.core.tooling import ToolSpec
 from cadenza.tools.base import Tool, ToolContext, ToolResult
+from tests.agents.stage import CHAT, Stage, call, complete, go, results
+from tests.agents.test_maestro_cases import TWO
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import msgspec
 
 from cadenza.core import events as ev
 from cadenza.core.demands import CallModel, CallTool, Host, StartRun, WaitForRuns, WaitUntil
-from cadenza.core.outcomes import AnyOutcome, Replied, Returned
+from cadenza.core.outcomes import AnyOutcome, Cancelled, Replied, Returned
 from cadenza.core.spending import Spent, cost_of, price_of
 from cadenza.core.state import (
     NOT_YET,
@@ -65,7 +65,10 @@ def _run_forked(state: RunState, event: ev.RunForked, actor: str) -> None:
         setattr(state, name, getattr(origin, name))
     state.seq = 0
     state.seed = event.seed
-    state.origins = (*origin.origins, (event.origin, event.seq))
+    anew = tuple(opened for opened in origin.open.values() if isinstance(opened.demand, CallModel))
+    state.origins = (*origin.origins, (event.origin, event.seq, tuple(opened.id for opened in anew)))
+    for opened in anew:
+        _unissue(state, opened)
     state.inputs, state.open, state.requests = (), {}, {}
     state.ledger = {key: entry for key, entry in origin.ledger.items() if entry.decided}
     state.children = {run: child for run, child in origin.children.items() if child.ended is not None}
@@ -73,6 +76,17 @@ def _run_forked(state: RunState, event: ev.RunForked, actor: str) -> None:
     assert state.started is not None
     state.started = msgspec.structs.replace(state.started, id=event.id, parent=None, root=None)
     state.held = None
+
+
+def _unissue(state: RunState, opened: OpenDemand) -> None:
+    """A fork asks anew for what was open: the call that was issued for it does not count here."""
+    call = opened.demand
+    assert isinstance(call, CallModel)
+    key = call_key(call.movement, call.persona, call.purpose)
+    state.calls = {**state.calls, key: state.calls[key] - 1}
+    if call.conversation in state.lengths:
+        before = state.lengths[call.conversation] - len(call.append)
+        state.lengths = {**state.lengths, call.conversation: before}
 
 
 def _visit_started(state: RunState, event: ev.VisitStarted, actor: str) -> None:
@@ -168,7 +182,7 @@ def _demand_resolved(state: RunState, event: ev.DemandResolved, actor: str) -> N
         state.visit = msgspec.structs.replace(state.visit, outcomes=outcomes)
     if isinstance(opened.demand, CallModel):
         _model_called(state, opened.demand, outcome)
-    elif isinstance(opened.demand, CallTool):
+    elif isinstance(opened.demand, CallTool) and not isinstance(outcome, Cancelled):
         state.spent = state.spent + _ONE_CALL
     elif isinstance(opened.demand, StartRun | WaitForRuns):
         _children(state, opened.demand, outcome)

@@ -101,6 +101,10 @@ class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     granted: tuple[str, ...] = ()
 
 
+Origin = tuple[str, int, tuple[str, ...]]
+"""A run, up to one of its events, and the model calls that a fork asks for anew: their messages are its own."""
+
+
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Everything that decides what happens next. ``seq`` is the number of the last event folded;
     ``answers`` are those that the last visit was given. ``lengths`` counts the messages of the sessions'
@@ -145,7 +149,7 @@ class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
     spent: Spent = Spent()
     budget: Spend = Spend()
     seed: str = ""
-    origins: tuple[tuple[str, int], ...] = ()
+    origins: tuple[Origin, ...] = ()
 
     def copy(self) -> RunState:
         """A state that can be changed without changing this one."""

@@ -13,7 +13,7 @@ from cadenza.core import upcasting
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, BudgetRaised, InputEvent, Recorded, RequestOpened
 from cadenza.core.spending import Spend, Spent, exceeded
-from cadenza.core.state import RunState
+from cadenza.core.state import Origin, RunState
 from cadenza.errors import Conflict, InputRefused, JournalError, NotFound
 from cadenza.ids import Hash
 from cadenza.journal import doctor, holders, projections, refusals
@@ -365,7 +365,7 @@ class MemoryJournal:
         *,
         before_demand: str | None = None,
         run: str | None = None,
-        origins: Sequence[tuple[str, int]] = (),
+        origins: Sequence[Origin] = (),
     ) -> list[Message]:
         """The messages of a conversation in order, or those before a demand's own."""
         with self._lock:

@@ -13,7 +13,7 @@ from cadenza.core.demands import CALLS, AnyDemand, AskPerson, CallModel, CallToo
 from cadenza.core.outcomes import Cancelled, Did, Replied, Returned
 from cadenza.core.signals import ENDED, Signal, Status
 from cadenza.core.spending import Spend
-from cadenza.core.state import RunState
+from cadenza.core.state import Origin, RunState
 from cadenza.ids import Hash
 from cadenza.journal.store import SNAPSHOT_EVERY, Decision, RequestRow, RunRow
 
@@ -354,17 +354,18 @@ def messages_of(
     conversation: str,
     demand: str | None,
     run: str | None,
-    origins: Sequence[tuple[str, int]],
+    origins: Sequence[Origin],
 ) -> list[Message]:
     """A conversation's messages up to the first that is ``demand``'s own. ``rows_of`` gives (role, text,
     demand,
     run, seq) of a conversation in order."""
-    upto = dict(origins)
+    upto = {name: seq for name, seq, _ in origins}
+    anew = {id for _, _, ids in origins for id in ids}
     messages: list[Message] = []
     for role, text, owner, of, seq in rows_of(conversation):
         if demand is not None and owner == demand:
             break
-        if run is not None and of != run and seq > upto.get(of, 0):
+        if run is not None and of != run and (seq > upto.get(of, 0) or owner in anew):
             continue
         if role.startswith(FORK):
             before = messages_of(rows_of, text, None, run, origins)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cadenza.clock import Clock
 from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, BudgetRaised, InputEvent, Recorded, RequestOpened
-from cadenza.core.state import RunState
+from cadenza.core.state import Origin, RunState
 from cadenza.errors import Conflict, InputRefused, JournalError
 from cadenza.ids import Hash
 from cadenza.journal import projections, queries, refusals, sqlite_doctor, sqlite_rows
@@ -362,7 +362,7 @@ class SqliteJournal(SharedThings):
         *,
         before_demand: str | None = None,
         run: str | None = None,
-        origins: Sequence[tuple[str, int]] = (),
+        origins: Sequence[Origin] = (),
     ) -> list[Message]:
         """The messages of a conversation in order, or those before a demand's own."""
         with self._database.read() as connection:

@@ -15,7 +15,7 @@ from cadenza.core.demands import Message
 from cadenza.core.events import AnyEvent, InputEvent, Recorded
 from cadenza.core.signals import Status
 from cadenza.core.spending import Spent
-from cadenza.core.state import RunState
+from cadenza.core.state import Origin, RunState
 from cadenza.ids import Hash
 
 LEASE_SECONDS = 30.0
@@ -290,7 +290,7 @@ class Journal(Protocol):
         *,
         before_demand: str | None = None,
         run: str | None = None,
-        origins: Sequence[tuple[str, int]] = (),
+        origins: Sequence[Origin] = (),
     ) -> list[Message]:
         """The messages of a conversation in order: all of them, or those before ``before_demand``'s own.
         What it

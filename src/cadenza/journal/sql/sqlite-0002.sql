@@ -19,7 +19,8 @@ ALTER TABLE runs ADD COLUMN tool_calls INTEGER NOT NULL DEFAULT 0;
 -- fill_tool_calls --
 UPDATE runs SET tool_calls = (
     SELECT count(*) FROM events AS done
-    WHERE done.run = runs.ref AND done.type = 'demand.resolved' AND json_extract(done.payload, '$.id') IN (
+    WHERE done.run = runs.ref AND done.type = 'demand.resolved'
+        AND json_extract(done.payload, '$.outcome.is') <> 'cancelled' AND json_extract(done.payload, '$.id') IN (
         SELECT json_extract(asked.payload, '$.id') FROM events AS asked
         WHERE asked.run = runs.ref AND asked.type = 'demand.issued'
             AND json_extract(asked.payload, '$.demand.do') = 'tool'

@@ -10,6 +10,7 @@ silence for longer than the timeout; 408               ``timeout``       yes
 the stream ended before the answer did                 ``cut``           yes
 401, 403                                               ``auth``          no
 404                                                    ``not_found``     no
+400, where the prompt is longer than the model reads   ``context_full``  no
 400 and every other 4xx                                ``bad_request``   no
 no stream of the format at all; anything else          ``failed``        no
 =====================================================  ================  =========
@@ -30,7 +31,7 @@ import msgspec
 
 from cadenza.clock import Clock
 from cadenza.errors import ProviderError
-from cadenza.providers.models.status import RETRIABLE, code_of
+from cadenza.providers.models.status import RETRIABLE, code_of, is_too_long
 
 LONGEST_ECHO = 300
 """Characters of a server's own message that are repeated in ours."""
@@ -133,6 +134,8 @@ def _status(error: Any, caller: Caller) -> ProviderError:
     code = caller.format.code_of(error) or code_of(status)
     spent = caller.format.spent(error)
     told = _echo(caller.format.words_of(error), caller)
+    if status in (400, 413, 422) and is_too_long(f"{told} {getattr(error, 'body', '')}"):
+        code = "context_full"
     failed = status >= 400  # else it is an event inside a stream that had begun well
     return ProviderError(
         f"{caller} answered {status}: {told}" if failed else f"{caller} broke off its answer: {told}",
@@ -149,6 +152,7 @@ _HINTS = {
     "auth": "check {key}, and that it is a key for this server",
     "not_found": "check the model's name; {address}",
     "bad_request": "the server will not take this call as it is; is the model able to do what it asks?",
+    "context_full": "the conversation is longer than the model can read",
     "rate_limited": "wait, or use fewer workers",
     "timeout": "is the server overloaded?",
     "unavailable": "the server is busy with something that excludes this call; another try may help",

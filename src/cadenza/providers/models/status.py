@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 RETRIABLE = frozenset({"unavailable", "timeout", "rate_limited", "server", "cut"})
 """The codes that another try may cure."""
 
@@ -14,6 +16,7 @@ CODES = (
     "auth",
     "bad_request",
     "not_found",
+    "context_full",
     "failed",
 )
 """Every code of a :class:`~cadenza.errors.ProviderError` but ``script``."""
@@ -26,6 +29,18 @@ _BY_STATUS = {
     409: "unavailable",
     429: "rate_limited",
 }
+
+
+_TOO_LONG = re.compile(
+    r"exceed_context_size|context_length_exceeded|exceeds? the (available |maximum )?context|prompt is too long"
+    r"|maximum context length|context window",
+    re.IGNORECASE,
+)
+
+
+def is_too_long(words: str) -> bool:
+    """Whether a server that refuses a call says that its prompt is longer than the model can read."""
+    return _TOO_LONG.search(words) is not None
 
 
 def code_of(status: int) -> str:
