@@ -89,8 +89,13 @@ async def test_cancelling_a_parent_cancels_its_children(stage: Stage) -> None:
     async with stage.engine(script) as engine:
         run = await engine.start(stage.piece(FAMILY), "p", cwd=stage.folder)
         assert (await run.result()).status == "waiting_subtasks"
-        await engine.cancel(run.id, "enough")
-        await engine.worker.serve(until_idle=True)
+        await (await engine.cancel(run.id, "enough")).result()
+        child = engine.service.tree(run.id)[1].id
+        for _ in range(100):
+            await engine.idle(child)
+            if engine.journal.run(child).status == "cancelled":
+                break
+            await asyncio.sleep(0.02)
         assert [row.status for row in engine.service.tree(run.id)] == ["cancelled", "cancelled"]
 
 
