@@ -334,9 +334,9 @@ async def test_a_package_that_is_no_name_is_refused_after_approval_and_nothing_i
 def test_an_index_serves_the_screens(stage: Stage) -> None:
     from cadenza.journal import open_journal
 
-    journal = open_journal(stage.journal)
-    journal.close()
-    with sqlite3.connect(stage.journal) as connection:
+    path = stage.folder / "journal.sqlite"
+    open_journal(path).close()
+    with sqlite3.connect(path) as connection:
         names = {
             name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")
         }

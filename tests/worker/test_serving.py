@@ -15,9 +15,10 @@ from cadenza.journal.memory import MemoryJournal
 from cadenza.journal.sqlite import SqliteJournal
 from cadenza.journal.store import LEASE_SECONDS, POISON_CLAIMS, Journal
 from cadenza.testing import FrozenClock
+from cadenza.worker.agent_tools import Met
 from cadenza.worker.embedded import Embedded
 from cadenza.worker.loop import Worker
-from cadenza.worker.meeting import Meeting, Met
+from cadenza.worker.meeting import Meeting
 from tests.cli.conftest import TWO_STEPS, Cli
 from tests.worker.helpers import PATIENCE, Behaving, engine_on, forever, of, piece_in, saying, until
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from cadenza.tools import Ends, Park, Tool, ToolContext, ToolResult, ToolSpec
 
 
-def _object(*names: str) -> dict:
+def _object(*names: str) -> dict[str, object]:
     properties = {name: {"type": "string"} for name in names}
     return {"type": "object", "properties": properties, "required": list(names), "additionalProperties": False}
 
@@ -37,7 +37,7 @@ abandon = Tool(
 )
 
 
-def _look(arguments: dict, context: ToolContext) -> ToolResult:
+def _look(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     """Called every so often; nothing waits in here."""
     place = Path(context.workspace, "build.log")
     if not place.exists():
