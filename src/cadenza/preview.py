@@ -48,7 +48,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     ``key`` says what the call is for, as the journal does (``perform``, ``report:plan.md``,
     ``status:step``). ``system`` is the system text, where the call opens a conversation that has one.
-    ``schema`` is the JSON Schema that the answer must fit.
+    ``schema`` is the JSON Schema that the answer must fit, ``tools`` the names of the tools array.
     """
 
     movement: str
@@ -58,6 +58,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     key: str = "perform"
     system: str | None = None
     schema: dict[str, Any] | None = None
+    tools: tuple[str, ...] = ()
 
 
 def preview(
@@ -90,10 +91,11 @@ def preview(
         )
     top, lane, monitor = _find(piece, movement)
     texts = {text_hash(text): text for text in (task, PREVIOUS, WORK)}
-    book = Book()
-    book.open({**loaded.texts, **texts})
+    book, toolbox = Book(), _toolbox(piece)
+    book.open({**loaded.texts, **texts, text_hash(toolbox): toolbox})
     where = os.fspath(cwd or Path.cwd())
     visit = _visit(piece, top, book, task=task, cwd=where, language=language or piece.language or "en")
+    visit.run = msgspec.structs.replace(visit.run, tools=text_hash(toolbox))
     rehearsal = _Rehearsal(visit)
     found = rehearsal.judge(monitor) if monitor else rehearsal.movement(phase)
     shown = [prompt for prompt in found if prompt.phase == phase and lane in (None, prompt.movement)]
@@ -112,6 +114,18 @@ def _find(piece: Piece, name: str) -> tuple[Movement, str | None, LoopMonitor | 
         if monitor.name == name:
             return piece.by_name[monitor.cycle[-1]], None, monitor
     raise NotFound(f"{piece.name} has no movement {name!r}", hint=f"it has {', '.join(_names(piece))}")
+
+
+def _toolbox(piece: Piece) -> str:
+    """The tools of a run of the piece, but for those of servers, which are asked when a run begins."""
+    from cadenza.core.toolboxes import make_toolbox
+    from cadenza.core.tooling import Toolbox, write_toolbox
+    from cadenza.tools.registry import built_in, plugins
+
+    if piece.control != "tools":
+        return write_toolbox(Toolbox())
+    others = [tool.spec for tool in plugins()]
+    return write_toolbox(make_toolbox(piece, [tool.spec for tool in built_in()], others))
 
 
 def _names(piece: Piece) -> Iterator[str]:
@@ -194,8 +208,10 @@ class _Rehearsal:
                 batches += issued.lane.startswith("batch-")
                 if batches < 2 or not issued.lane.startswith("batch-"):
                     yield self._prompt(issued, issued.demand)
+                if issued.demand.tools is not None:
+                    continue  # what an agent with tools is told next depends on what it calls
             waiting += player.feed(issued.key, self._outcome(issued))
-        end = player.result
+        end = player.result if player.done else None
         if isinstance(end, Signal) and end.kind in ("failed", "broken") and not end.lanes:
             # Lanes fail here because nobody tells their status; any other failure is the piece's.
             raise UsageError(end.message or "the movement cannot be performed", hint="mend the piece")
@@ -211,6 +227,7 @@ class _Rehearsal:
             key=issued.key.removeprefix(f"{issued.lane}/"),
             system=said.get("system"),
             schema=json.loads(text(demand.schema)) if demand.schema else None,
+            tools=tuple(tool["name"] for tool in json.loads(text(demand.tools))) if demand.tools else (),
         )
 
     def _batch(self, template: str) -> Prompt:

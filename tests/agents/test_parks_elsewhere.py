@@ -27,7 +27,9 @@ def counter(seen: list[str]) -> Tool:
         seen.append(context.demand)
         return ToolResult(text=f"call {len(seen)}")
 
-    return Tool(ToolSpec(name="count", description="Count.", parameters={"type": "object"}, effect="write"), count)
+    return Tool(
+        ToolSpec(name="count", description="Count.", parameters={"type": "object"}, effect="write"), count
+    )
 
 
 async def test_what_was_done_before_a_question_is_not_done_again_when_it_is_answered(stage: Stage) -> None:
@@ -41,7 +43,12 @@ async def test_what_was_done_before_a_question_is_not_done_again_when_it_is_answ
             await engine.answer(result.requests[0].id, answer)
             result = await engine.run(result.run).result()
     assert (result.status, len(seen)) == ("completed", 2)
-    assert results(stage) == ["call 1", "The person answered:\nfirst", "call 2", "The person answered:\nsecond"]
+    assert results(stage) == [
+        "call 1",
+        "The person answered:\nfirst",
+        "call 2",
+        "The person answered:\nsecond",
+    ]
 
 
 async def test_a_second_question_raised_after_a_resume_is_shown(stage: Stage) -> None:
@@ -72,7 +79,9 @@ async def test_several_questions_can_be_answered_in_one_go_and_each_gets_its_own
         assert told == [f"The person answered:\nto {lane}"]
 
 
-async def test_a_child_s_question_is_its_own_and_its_answer_restarts_nothing_of_the_parent(stage: Stage) -> None:
+async def test_a_child_s_question_is_its_own_and_its_answer_restarts_nothing_of_the_parent(
+    stage: Stage,
+) -> None:
     script = [
         {"movement": "talk", **call("spawn_task", task="t", piece="./child.yaml")},
         {"movement": "talk", **call("wait_subtasks")},
@@ -81,7 +90,9 @@ async def test_a_child_s_question_is_its_own_and_its_answer_restarts_nothing_of_
         {"movement": "small", **complete("s")},
     ]
     async with stage.engine(script) as engine:
-        run = await engine.start(stage.piece(with_tools("spawn_task", "wait_subtasks")), "p", cwd=stage.folder)
+        run = await engine.start(
+            stage.piece(with_tools("spawn_task", "wait_subtasks")), "p", cwd=stage.folder
+        )
         await run.result()
         (request,) = engine.service.inbox()
         assert request.run == engine.service.tree(run.id)[1].id
@@ -115,7 +126,9 @@ async def test_without_a_person_a_question_waits_and_is_never_taken_for_a_yes(st
         assert engine.service.state(result.run).granted == ()
 
 
-@pytest.mark.parametrize("value", [None, "yes", True, {}, {"approved": "yes"}, {"approved": True, "all": True}])
+@pytest.mark.parametrize(
+    "value", [None, "yes", True, {}, {"approved": "yes"}, {"approved": True, "all": True}]
+)
 async def test_a_decision_that_is_none_changes_nothing(stage: Stage, value: Any) -> None:
     text = CHAT.replace("rules: []", "allowed_tools: [request_tool]")
     script = [call("request_tool", name="make_dir", reason="r"), complete("ok")]

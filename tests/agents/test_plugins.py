@@ -82,7 +82,9 @@ END = call("complete", status="success", result="released")
 def test_a_tool_that_asks_a_person_parks_with_its_own_reason_and_the_answer_reaches_the_model(
     installed: Path, tmp_path: Path
 ) -> None:
-    parked, question, ended, said, tools = play(installed, tmp_path, call("request_deploy", version="1.2"), END)
+    parked, question, ended, said, tools = play(
+        installed, tmp_path, call("request_deploy", version="1.2"), END
+    )
     assert parked == ["waiting_human", "deploy"]
     assert question == "Where shall version 1.2 go?"
     assert ended == ["completed", "complete"]
@@ -96,7 +98,9 @@ def test_a_terminal_tool_ends_the_run_with_its_own_status_and_reason(installed: 
     assert ended == ["aborted", "abandoned"]
 
 
-def test_a_tool_with_its_own_status_waits_until_its_own_condition_holds(installed: Path, tmp_path: Path) -> None:
+def test_a_tool_with_its_own_status_waits_until_its_own_condition_holds(
+    installed: Path, tmp_path: Path
+) -> None:
     waiting, ended, said, _ = play(installed, tmp_path, call("wait_build"), END)
     assert waiting == ["waiting_build", "build"]
     assert ended == ["completed", "complete"]

@@ -188,7 +188,8 @@ def _print(prompts: "list[Prompt]") -> None:
             what = "" if one.key == "perform" else f": {one.key}"
             out.line(f"{'' if at == 0 else chr(10)}===== {one.movement} ({one.performer}){what} =====\n")
         if one.system is not None:
-            out.line(f"----- system text -----\n\n{one.system}\n\n----- message -----\n")
+            tools = f"----- tools -----\n\n{', '.join(one.tools)}\n\n" if one.tools else ""
+            out.line(f"----- system text -----\n\n{one.system}\n\n{tools}----- message -----\n")
         out.line(one.text)
 
 

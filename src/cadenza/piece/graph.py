@@ -6,13 +6,14 @@ Graphviz's language. A picture (SVG) is made from the latter by a program: see :
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from cadenza.errors import UsageError
 from cadenza.piece.columns import one_line
 from cadenza.piece.model import LoopMonitor, Movement, Piece, Rule
-from cadenza.piece.vocabulary import ABORT, COMPLETE
+from cadenza.piece.vocabulary import ABORT, COMPLETE, WAIT_SUBTASKS
 
 GraphFormat = Literal["text", "mermaid", "dot"]
 GRAPH_FORMATS: tuple[GraphFormat, ...] = ("text", "mermaid", "dot")
@@ -81,7 +82,7 @@ class Graph:
 
 def graph_of(piece: Piece) -> Graph:
     """The graph of a piece. Everything in it is one line of clean text."""
-    edges = [_edge(movement.name, rule) for movement in piece.movements for rule in movement.rules]
+    edges = [edge for movement in piece.movements for edge in _ways(movement, tools=piece.control == "tools")]
     monitors = tuple(_monitor(monitor) for monitor in piece.loop_monitors)
     reached = {edge.target for edge in (*edges, *(edge for watch in monitors for edge in watch.edges))}
     return Graph(
@@ -142,6 +143,19 @@ def _detail(movement: Movement) -> str | None:
         rows = "row by row" if batch == 1 else f"{batch} rows at a time"
         return f"over a table, {rows}{f', {lanes} at once' if lanes > 1 else ''}"
     return None
+
+
+def _ways(movement: Movement, *, tools: bool) -> Iterator[GraphEdge]:
+    """The ways out of a movement. An agent with tools may end the work, too; after its sub-tasks
+    ``default_next`` comes."""
+    for rule in movement.rules:
+        edge = _edge(movement.name, rule)
+        if edge.target == WAIT_SUBTASKS:
+            target = one_line(movement.default_next or COMPLETE)
+            edge = GraphEdge(edge.source, target, edge.label, "after its sub-tasks")
+        yield edge
+    if tools and movement.may_complete and not movement.lanes:
+        yield GraphEdge(one_line(movement.name), COMPLETE, "complete", "a tool")
 
 
 def _edge(source: str, rule: Rule) -> GraphEdge:

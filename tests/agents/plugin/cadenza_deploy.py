@@ -7,7 +7,12 @@ from cadenza.tools import Ends, Park, Tool, ToolContext, ToolResult, ToolSpec
 
 def _object(*names: str) -> dict[str, object]:
     properties = {name: {"type": "string"} for name in names}
-    return {"type": "object", "properties": properties, "required": list(names), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(names),
+        "additionalProperties": False,
+    }
 
 
 request_deploy = Tool(

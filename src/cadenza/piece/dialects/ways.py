@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from cadenza.piece.dialects.checks import Draft
 from cadenza.piece.dialects.movements import PlacedMonitor, PlacedMovement
-from cadenza.piece.vocabulary import ABORT
+from cadenza.piece.vocabulary import ABORT, COMPLETE, WAIT_SUBTASKS
 
 Ways = Mapping[str, list[str]]
 
@@ -100,12 +100,23 @@ def overlapping(monitors: Sequence[PlacedMonitor]) -> Iterator[tuple[PlacedMonit
                 break
 
 
+def _targets(placed: PlacedMovement, *, tools: bool) -> set[str]:
+    """Where a movement leads. An agent with tools can also end the work, unless it may not; after its
+    sub-tasks, and when its context is full, ``default_next`` comes."""
+    found = {rule.rule.next or "" for rule in placed.rules}
+    if tools and not placed.lanes:
+        found.discard(WAIT_SUBTASKS)
+        found |= {COMPLETE} if placed.movement.may_complete else set()
+        found |= {placed.movement.default_next} if placed.movement.default_next else set()
+    return found
+
+
 def _ways(draft: Draft) -> Ways:
     """Where each movement leads, each target once, in the order of the file; what is no movement last."""
     place = _places(draft)
     return {
         placed.movement.name: sorted(
-            {rule.rule.next or "" for rule in placed.rules},
+            _targets(placed, tools=draft.control == "tools"),
             key=lambda target: (place.get(target, len(place)), target),
         )
         for placed in draft.movements
