@@ -127,7 +127,8 @@ class ProviderError(CadenzaError):
     """A model call failed.
 
     ``code`` is ``unavailable`` (refused, reset, DNS), ``timeout``, ``rate_limited``, ``server`` (5xx),
-    ``cut`` (the stream ended early), ``auth``, ``bad_request``, ``not_found``, ``context_full``, ``script`` or ``failed``.
+    ``cut`` (the stream ended early), ``auth``, ``bad_request``, ``not_found``, ``context_full``,
+    ``script`` or ``failed``.
     ``retry_after`` is what the server asked for, in seconds. ``status`` is the HTTP status.
     """
 

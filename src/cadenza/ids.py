@@ -34,6 +34,11 @@ def new_seed() -> str:
     return secrets.token_hex(16)
 
 
+def derive_seed(seed: str, id: str) -> str:
+    """The seed of the run ``id`` that a run with ``seed`` started: the same whenever it is asked for."""
+    return hmac.digest(bytes.fromhex(seed), f"seed\x1f{id}".encode(), "sha256")[:16].hex()
+
+
 def derive(seed: str, kind: str, *parts: object) -> str:
     """The id of a thing in a run: ``kind`` is its first letter, ``parts`` say which one.
 

@@ -100,9 +100,8 @@ async def test_cancelling_a_parent_cancels_its_children(stage: Stage) -> None:
 
 
 async def test_a_child_of_another_process_that_ends_resumes_the_parent(stage: Stage) -> None:
-    script = tell(SPAWN, call("wait_subtasks"), complete("ok"), child=ask("?")) + [
-        {"movement": "small", **complete("s")}
-    ]
+    script = tell(SPAWN, call("wait_subtasks"), complete("ok"), child=ask("?"))
+    script += [{"movement": "small", **complete("s")}]
     async with stage.engine(script) as engine:
         run = await engine.start(stage.piece(FAMILY), "p", cwd=stage.folder)
         await run.result()

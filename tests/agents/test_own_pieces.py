@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.stage import Stage, ask, call, complete, go
 
 from cadenza.engine import RunResult
 from cadenza.piece.find import load_piece
 from cadenza.piece.lint import lint
 from cadenza.preview import preview
+from tests.agents.stage import Stage, ask, call, complete, go
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""What went wrong with waiting for people in comparable products, and what happens here (``docs/lessons.md``, K)."""
+"""What went wrong with waiting for people in comparable products, and what happens here
+(``docs/lessons.md``, K)."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.stage import CHAT, Stage, ask, call, complete, results
-from tests.agents.test_catalogue import CHILD, with_tools
-from tests.agents.test_requests import LANES
 
 from cadenza.core.tooling import ToolSpec
 from cadenza.errors import InputRefused
 from cadenza.tools.base import Tool, ToolContext, ToolResult
+from tests.agents.stage import CHAT, Stage, ask, call, complete, results
+from tests.agents.test_catalogue import CHILD, with_tools
+from tests.agents.test_requests import LANES
 
 
 @pytest.fixture

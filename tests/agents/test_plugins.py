@@ -1,4 +1,5 @@
-"""A package of somebody else's that brings three tools: installed, found, and played (``docs/park-tools.md``)."""
+"""A package of somebody else's that brings three tools: installed, found, and played
+(``docs/park-tools.md``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One turn of an agent: what it may call, what it is told when it may not, and that the transcript stays valid."""
+"""One turn of an agent: what it may call, what it is told when it may not, and that the transcript stays
+valid."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any
 from cadenza.piece.find import load_piece
 from cadenza.piece.model import LoadedPiece, Piece
 from cadenza.testing import Answer, Scenario, Script, with_probes
+from tests.crash.agents import agents
 
 PLAN_REPORT = "Here is the plan.\n\n```markdown\n# Plan\n\n1. Do it.\n```\n\n[STEP:0]"
 
@@ -318,6 +319,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "team": team,
     "arpeggio": arpeggio,
     "three": three,
+    "agents": agents,
 }
 
 FORTY = "\n".join(

@@ -102,7 +102,8 @@ class VisitState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Origin = tuple[str, int, tuple[str, ...]]
-"""A run, up to one of its events, and the model calls that a fork asks for anew: their messages are its own."""
+"""A run, up to one of its events, and the model calls that a fork asks for anew: their messages are its
+own."""
 
 
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -21,7 +21,7 @@ from cadenza.core.state import RunState
 from cadenza.core.toolboxes import make_toolbox
 from cadenza.core.tooling import ToolSpec, write_toolbox
 from cadenza.errors import Conflict, NotFound, UsageError
-from cadenza.ids import new_run_id, new_seed, text_hash
+from cadenza.ids import derive_seed, new_run_id, new_seed, text_hash
 from cadenza.journal.store import Journal, RunRow, Workspace
 from cadenza.piece.find import load_piece
 from cadenza.piece.model import LoadedPiece, Piece, read_piece
@@ -116,7 +116,7 @@ class Starting:
 
     def _create(self, piece: Piece, started: ev.RunStarted, texts: Mapping[str, str]) -> str:
         now = self._clock()
-        toolbox = self._toolbox(piece, started.tools)
+        toolbox = self.toolbox(piece, started.tools)
         if toolbox is not None:
             started = msgspec.structs.replace(started, tools=text_hash(toolbox))
             texts = {**texts, text_hash(toolbox): toolbox}
@@ -126,7 +126,7 @@ class Starting:
         self.journal.create(started.id, step.events, step.state, made, at=now, actor=self.actor)
         return started.id
 
-    def _toolbox(self, piece: Piece, specs: str | None) -> str | None:
+    def toolbox(self, piece: Piece, specs: str | None = None) -> str | None:
         """The tools that a run pins, as JSON; None for a piece without any. ``specs`` are those of
         servers."""
         if piece.control != "tools":
@@ -190,7 +190,7 @@ class Starting:
             piece=piece.piece.hash,
             name=piece.piece.name,
             task=text_hash(task),
-            seed=new_seed(),
+            seed=derive_seed(state.seed, demand.id),
             cwd=os.fspath(cwd),
             workspace=parent.workspace if place is None else place.name,
             shared=parent.shared if place is None else place.shared,

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cadenza.testing.probes import with_probes as with_probes
     from cadenza.testing.scenario import Answer as Answer
     from cadenza.testing.scenario import Cancel as Cancel
+    from cadenza.testing.scenario import Children as Children
     from cadenza.testing.scenario import Interrupt as Interrupt
     from cadenza.testing.scenario import Resume as Resume
     from cadenza.testing.scenario import Retry as Retry
@@ -71,7 +72,7 @@ _ROOMS = {
     "cadenza.testing.ledger": ("Ledger",),
     "cadenza.testing.matrix": ("Laboratory", "check_folds", "crash_matrix"),
     "cadenza.testing.probes": ("PROBE_KINDS", "WriteProbe", "with_probes"),
-    "cadenza.testing.scenario": ("Answer", "Cancel", "Interrupt", "Resume", "Retry", "Scenario"),
+    "cadenza.testing.scenario": ("Answer", "Cancel", "Children", "Interrupt", "Resume", "Retry", "Scenario"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -20,16 +20,18 @@ from cadenza.core.state import OpenDemand, RunState
 from cadenza.errors import CodeChanged, Conflict, NotFound, SequenceConflict
 from cadenza.ids import Hash, text_hash
 from cadenza.journal.holders import this_process
-from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease
+from cadenza.journal.store import POISON_CLAIMS, Commit, Journal, Lease, Send
 from cadenza.piece.model import Piece
 from cadenza.providers.models.scripted import ScriptedProvider
+from cadenza.service import Service
 from cadenza.testing.clocks import T0, fixed_seed
 from cadenza.testing.comparing import Interruptions
 from cadenza.testing.ledger import Ledger
-from cadenza.testing.scenario import Answer, Interrupt, Scenario
+from cadenza.testing.scenario import Answer, Children, Interrupt, Scenario
 from cadenza.worker.agent_tools import Met
 from cadenza.worker.meeting import Meeting
 from cadenza.worker.texts import JournalTexts
+from cadenza.worker.toolshed import Toolshed
 
 LOST = "the process died while this was being met"
 """What an ``unknown`` outcome says."""
@@ -79,8 +81,11 @@ class Driver:
         *,
         at_point: Callable[[Point], None] | None = None,
         lost: Collection[str] = (),
+        run: str | None = None,
     ) -> None:
         self.scenario = scenario
+        self.run = run or scenario.run
+        self._folder = folder
         self.journal = journal
         self.work = folder / "work"
         self.ledger = Ledger(folder / "ledger")
@@ -88,7 +93,21 @@ class Driver:
         self._at_point = at_point
         self._lost = lost
         provider = ScriptedProvider(scenario.script)
-        self._meeting = Meeting(journal, lambda name: provider, tools=scenario.tools(folder))
+        given = scenario.agent_tools(folder)
+        self._service = Service(
+            journal,
+            actor="engine",
+            clock=self.now,
+            kinds=scenario.kinds,
+            tools=[t.spec for t in given.values()],
+        )
+        self._meeting = Meeting(
+            journal,
+            lambda name: provider,
+            tools=scenario.tools(folder),
+            agent_tools=Toolshed(journal, given=given).agent_tools(),
+            starter=self._service.start_child,
+        )
         self._texts = JournalTexts(journal)
         self._interruptions = Interruptions()
         self._given: set[str] = set()
@@ -119,11 +138,35 @@ class Driver:
                 self._play_claimed(runner)
                 going = self._inject("turn")
                 self.catch_up()
+                going = self._play_children() or going
         return self.state
+
+    def _play_children(self) -> bool:
+        """Play the children; whether one came further, so that this run has something to do."""
+        further = self._play_others()
+        self.catch_up()
+        return further or self.state.next_input is not None
+
+    def _play_others(self) -> bool:
+        """Play every child that has not ended, in the order of their beginning; whether one came further."""
+        further = False
+        for id in [id for id, child in self.state.children.items() if child.ended is None]:
+            child = Driver(
+                self.scenario.but(),
+                self.journal,
+                self._folder,
+                at_point=self._at_point,
+                lost=self._lost,
+                run=id,
+            )
+            child.open()
+            before = child.state.seq
+            further = child.play().seq > before or further
+        return further
 
     def _play_claimed(self, runner: asyncio.Runner) -> None:
         """Play while there is something to play; nothing is done where the run cannot be claimed."""
-        self._lease = self.journal.claim(this_process("driver"), run=self.scenario.run)
+        self._lease = self.journal.claim(this_process("driver"), run=self.run)
         if self._lease is None:
             return
         self._settle()
@@ -136,10 +179,10 @@ class Driver:
     def open(self) -> None:
         """Make the run where there is none, and load it."""
         try:
-            recorded = self.journal.events(self.scenario.run)
+            recorded = self.journal.events(self.run)
         except NotFound:
             self._create()
-            recorded = self.journal.events(self.scenario.run)
+            recorded = self.journal.events(self.run)
         self.state = RunState()
         self._fold(recorded)
         self.conductor = self._make_conductor(Piece.model_validate_json(self._texts[self.state.run.piece]))
@@ -153,7 +196,12 @@ class Driver:
             (self.work / name).write_text(content, encoding="utf-8")
         piece, task = scenario.piece.piece, scenario.task
         texts = {**scenario.piece.texts, piece.hash: piece.source, text_hash(task): task}
+        toolbox = self._service.toolbox(piece)
+        if toolbox is not None:
+            texts[text_hash(toolbox)] = toolbox
         started = ev.RunStarted(
+            id="" if toolbox is None else self.run,
+            tools=None if toolbox is None else text_hash(toolbox),
             piece=piece.hash,
             name=piece.name,
             task=text_hash(task),
@@ -166,7 +214,7 @@ class Driver:
         step = self.conductor.start(started, self.now(), texts)
         self._reach("a", _issued(step))
         self.journal.create(
-            scenario.run, step.events, step.state, {**texts, **step.texts}, at=self.now(), actor="engine"
+            self.run, step.events, step.state, {**texts, **step.texts}, at=self.now(), actor="engine"
         )
         self._reach("b", _issued(step))
 
@@ -218,7 +266,7 @@ class Driver:
             return
         self._reach("c", (opened.id,))
         self.ledger.note(opened.id, once=once)
-        met = runner.run(self._meeting.meet(self.scenario.run, self.state, opened, self._texts))
+        met = runner.run(self._meeting.meet(self.run, self.state, opened, self._texts))
         self._reach("d", (opened.id,))
         self._texts.add(met.texts)
         self._resolve(opened, met.outcome, met)
@@ -248,7 +296,7 @@ class Driver:
             self._reach("a", issued)
             self._inject("commit")
             commit = Commit(
-                run=self.scenario.run,
+                run=self.run,
                 epoch=self._lease.epoch,
                 after=self.state.seq,
                 events=step.events,
@@ -256,6 +304,7 @@ class Driver:
                 at=self.now(),
                 actor=actor,
                 texts={**(texts or {}), **step.texts},
+                sends=tuple(Send(run, event) for run, event in step.sends),
             )
             try:
                 self.journal.commit(commit)
@@ -281,7 +330,7 @@ class Driver:
 
     def catch_up(self) -> None:
         """Fold what others appended."""
-        self._fold(self.journal.events(self.scenario.run, after=self.state.seq))
+        self._fold(self.journal.events(self.run, after=self.state.seq))
 
     def _fold(self, recorded: list[ev.Recorded]) -> None:
         for item in recorded:
@@ -300,10 +349,12 @@ class Driver:
         return False
 
     def _append(self, item: object, actor: str) -> bool:
-        run, now = self.scenario.run, self.now()
+        run, now = self.run, self.now()
         if isinstance(item, Interrupt):
             words = "interrupted by a person"
             self._step(lambda s: self.conductor.hold(s, "interrupted", words, self.now()), actor=actor)
+        elif isinstance(item, Children):
+            self._play_others()
         elif isinstance(item, Answer):
             request = next(r for r in self.state.requests.values() if not r.decided)
             self.journal.decide(request.id, item.value, at=now, actor=actor)

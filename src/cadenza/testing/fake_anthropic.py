@@ -8,8 +8,9 @@
     assert server.requests[0].body["system"] == "Be brief."
 
 Answers are given in order, one per call. It is as strict as the service where that has hurt: a key, a
-version and ``max_tokens`` must be there, roles are ``user`` and ``assistant``, and no text is empty. Where
-a call forces a tool, the answer's text is that tool's input.
+version and ``max_tokens`` must be there, roles are ``user`` and ``assistant``, no text is empty, and every
+``tool_use`` has its result in the next message. Where a call forces a tool, the answer's text is that tool's
+input.
 """
 
 from __future__ import annotations
@@ -18,9 +19,20 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cadenza.testing.fake_server import Answer, Fail, FakeServer, Raw, Recorded, Reset, Say
+from cadenza.providers.base import ToolCall
+from cadenza.testing.fake_server import (
+    Answer,
+    Fail,
+    FakeServer,
+    Raw,
+    Recorded,
+    Reset,
+    Say,
+    halves,
+    unanswered,
+)
 
-__all__ = ["Answer", "Fail", "FakeAnthropic", "Raw", "Recorded", "Reset", "Say", "sse"]
+__all__ = ["Answer", "Fail", "FakeAnthropic", "Raw", "Recorded", "Reset", "Say", "ToolCall", "sse"]
 
 MOST_MARKS = 4
 """Cache marks that the service takes in one call."""
@@ -81,16 +93,19 @@ class FakeAnthropic(FakeServer):
         """One ``message``."""
         tool = _forced(asked)
         block = _block(tool) | ({"input": json.loads(answer.text)} if tool else {"text": answer.text})
+        said = [block] if _speaks(answer) else []
+        used = [_use(call) | {"input": json.loads(call.arguments)} for call in answer.calls]
         usage = _input_usage(answer) | {"output_tokens": answer.usage.output}
-        return self._message(usage, [block], _stop_reason(answer, asked))
+        return self._message(usage, said + used, _stop_reason(answer, asked))
 
     def opening(self, answer: Say, asked: Mapping[str, Any]) -> Iterator[bytes]:
-        """The message without content, a sign of life, and the beginning of its only block."""
+        """The message without content, a sign of life, and the beginning of its first block."""
         yield sse(
             "message_start", message=self._message(_input_usage(answer) | {"output_tokens": 1}, [], None)
         )
         yield sse("ping")
-        yield sse("content_block_start", index=0, content_block=_block(_forced(asked)))
+        if _speaks(answer):
+            yield sse("content_block_start", index=0, content_block=_block(_forced(asked)))
 
     def piece(self, text: str, number: int, asked: Mapping[str, Any]) -> bytes:
         """A delta of the block: text, or a part of a tool's input."""
@@ -100,8 +115,15 @@ class FakeAnthropic(FakeServer):
         return sse("content_block_delta", index=0, delta=delta)
 
     def closing(self, answer: Say, asked: Mapping[str, Any]) -> Iterator[bytes]:
-        """The block's end, the stop reason with what was written, and the message's end."""
-        yield sse("content_block_stop", index=0)
+        """The block's end, the calls, the stop reason with what was written, and the message's end."""
+        if _speaks(answer):
+            yield sse("content_block_stop", index=0)
+        for index, call in enumerate(answer.calls, start=int(_speaks(answer))):
+            yield sse("content_block_start", index=index, content_block=_use(call))
+            for part in halves(call.arguments):
+                delta = {"type": "input_json_delta", "partial_json": part}
+                yield sse("content_block_delta", index=index, delta=delta)
+            yield sse("content_block_stop", index=index)
         ending = {"stop_reason": _stop_reason(answer, asked), "stop_sequence": None}
         yield sse("message_delta", delta=ending, usage={"output_tokens": answer.usage.output})
         yield sse("message_stop")
@@ -138,7 +160,27 @@ def _unfit(body: Mapping[str, Any]) -> Fail | None:
         )
         if not all(text.strip() for text in texts):
             return Fail(400, "messages: text content blocks must contain non-whitespace text")
+        used = [block["id"] for block in _blocks(message, "tool_use")]
+        behind = _blocks(next(iter(body["messages"][number + 1 :]), {}), "tool_result")
+        lacking = unanswered(used, [block.get("tool_use_id") for block in behind])
+        if lacking is not None:
+            told = "`tool_use` ids were found without `tool_result` blocks immediately after"
+            return Fail(400, f"messages.{number}: {told}: {lacking}")
     return None
+
+
+def _blocks(message: Mapping[str, Any], kind: str) -> list[Any]:
+    content = message.get("content")
+    return [block for block in content if block.get("type") == kind] if isinstance(content, list) else []
+
+
+def _speaks(answer: Say) -> bool:
+    """Whether the answer has a block of its own besides the calls."""
+    return bool(answer.text) or not answer.calls
+
+
+def _use(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
 
 
 def _forced(asked: Mapping[str, Any]) -> str | None:
@@ -154,7 +196,7 @@ def _block(tool: str | None) -> dict[str, Any]:
 
 
 def _stop_reason(answer: Say, asked: Mapping[str, Any]) -> str:
-    if _forced(asked) and answer.finish == "stop":
+    if (_forced(asked) or answer.calls) and answer.finish == "stop":
         return "tool_use"
     return _STOP_REASONS.get(answer.finish, answer.finish)
 

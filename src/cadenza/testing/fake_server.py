@@ -12,7 +12,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar, cast
@@ -20,17 +20,19 @@ from typing import Any, ClassVar, TypeVar, cast
 import msgspec
 
 from cadenza.core.outcomes import Usage
+from cadenza.providers.base import ToolCall
 
 CREATED = 1_700_000_000
 
 
 class Say(msgspec.Struct, frozen=True):
-    """An answer with ``text``.
+    """An answer with ``text``, then ``calls`` of tools.
 
     ``chunks`` is how many pieces a streamed one comes in. ``slow`` waits that many seconds before the
     chunk with the number ``slow_at`` (from 0). ``cut_at`` breaks the connection off before that chunk:
     with ``clean_cut`` the stream ends properly in HTTP but not in the format. ``cache_written`` is how
     many of the input's tokens were put into the prompt cache; only Anthropic's format tells that.
+    A streamed call's arguments come in two pieces, behind all text.
     """
 
     text: str
@@ -42,11 +44,14 @@ class Say(msgspec.Struct, frozen=True):
     cut_at: int | None = None
     clean_cut: bool = False
     cache_written: int = 0
+    calls: tuple[ToolCall, ...] = ()
 
     def pieces(self) -> list[str]:
-        """The text in ``chunks`` parts of about the same length."""
+        """The text in ``chunks`` parts of about the same length; none where there are only calls."""
         size = max(1, -(-len(self.text) // self.chunks))
-        return [self.text[at : at + size] for at in range(0, len(self.text), size)] or [""]
+        return [self.text[at : at + size] for at in range(0, len(self.text), size)] or (
+            [] if self.calls else [""]
+        )
 
 
 class Fail(msgspec.Struct, frozen=True):
@@ -78,29 +83,49 @@ Fake = TypeVar("Fake", bound="FakeServer")
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """A request as it arrived; header names are in lower case."""
+    """A request as it arrived; header names are in lower case, ``raw`` is the body's bytes."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: Any
+    raw: bytes = b""
+
+
+def halves(text: str) -> tuple[str, str]:
+    """A call's arguments as they are streamed."""
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
+
+
+def unanswered(calls: Sequence[str], results: Sequence[str]) -> str | None:
+    """The first call without a result behind it; None where each has one."""
+    return next((call for call in calls if call not in results), None)
 
 
 class FakeServer(ABC):
     """The server: a context manager that listens on a free port of 127.0.0.1.
 
     ``rejects`` names request fields that get a 400, as from servers that do not know them.
-    ``model`` is what its answers say they come from.
+    ``model`` is what its answers say they come from. ``answering`` is asked where no answer waits: for
+    callers whose order is not known, or to pass a request on. Several threads may call it.
     """
 
     path: ClassVar[str] = ""
     """Where the format's calls go."""
 
-    def __init__(self, *answers: Answer, rejects: tuple[str, ...] = (), model: str = "fake-model") -> None:
+    def __init__(
+        self,
+        *answers: Answer,
+        rejects: tuple[str, ...] = (),
+        model: str = "fake-model",
+        answering: Callable[[Recorded], Answer] | None = None,
+    ) -> None:
         self.model = model
         self.rejects = rejects
         self.requests: list[Recorded] = []
         self._answers = deque(answers)
+        self._answering = answering
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._server: _Server | None = None
@@ -150,9 +175,14 @@ class FakeServer(ABC):
         """Record a request and choose its answer."""
         with self._lock:
             self.requests.append(request)
-            return self._checked(request) or (
-                self._answers.popleft() if self._answers else Fail(400, "the fake has no answer left")
-            )
+            wrong = self._checked(request)
+            waiting = self._answers.popleft() if self._answers and wrong is None else None
+        given = wrong or waiting
+        if given is not None:
+            return given
+        if self._answering is not None:
+            return self._answering(request)
+        return Fail(400, "the fake has no answer left")
 
     def pause(self, seconds: float) -> None:
         """Wait, but no longer than the server lives."""
@@ -187,7 +217,7 @@ class FakeServer(ABC):
 
     @abstractmethod
     def closing(self, answer: Say, asked: Mapping[str, Any]) -> Iterable[bytes]:
-        """What a stream ends with."""
+        """What a stream ends with: the calls, and why it ends."""
 
     @abstractmethod
     def envelope(self, failure: Fail) -> dict[str, Any]:
@@ -246,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             body = None
         headers = {name.lower(): value for name, value in self.headers.items()}
-        return Recorded(self.command, self.path, headers, body)
+        return Recorded(self.command, self.path, headers, body, raw)
 
     def _stream(self, answer: Say, asked: Mapping[str, Any]) -> None:
         self.send_response(200)

@@ -104,17 +104,22 @@ class Laboratory:
             AssertionError: the journal does not agree with itself.
         """
         with self._journal() as journal:
-            recorded = journal.events(self.scenario.run)
-            loaded = journal.load(self.scenario.run)
+            runs = [row.id for row in reversed(list(journal.runs()))]
+            recorded = {run: journal.events(run) for run in runs}
+            states = {run: fold_recorded(events) for run, events in recorded.items()}
+            for run, state in states.items():
+                loaded = journal.load(run)
+                assert fold_recorded(loaded.tail, loaded.snapshot) == state, (
+                    "snapshot and tail are not the events"
+                )
             problems = journal.verify()
-        whole = fold_recorded(recorded)
         assert problems == [], problems
-        assert fold_recorded(loaded.tail, loaded.snapshot) == whole, "snapshot and tail are not the events"
+        first = self.scenario.run
         return Outcome(
-            journal=canonical(recorded),
-            state=whole,
+            journal=b"\n".join(canonical(events) for events in recorded.values()),
+            state=states[first],
             repeated=tuple(Ledger(self.folder / "ledger").repeated()),
-            events=len(recorded),
+            events=len(recorded[first]),
         )
 
     def check(self, number: int, point: Point) -> None:

@@ -16,6 +16,7 @@ from cadenza.piece.model import LoadedPiece
 from cadenza.piece.vocabulary import Language
 from cadenza.providers.models.script import Script
 from cadenza.testing.probes import PROBE_KINDS, WRITE_PROBE, WriteProbe
+from cadenza.tools.base import Tool
 from cadenza.worker.meeting import ToolExecutor
 
 
@@ -90,7 +91,14 @@ class Interrupt(Input, frozen=True, kw_only=True):
         return state.ended is None and state.held is None and bool(state.met_by_worker)
 
 
-AnyInput = Answer | Cancel | Resume | Retry | Interrupt
+class Children(Input, frozen=True, kw_only=True):
+    """Another worker plays the run's children now, as far as they go."""
+
+    def fits(self, state: RunState) -> bool:
+        return any(child.ended is None for child in state.children.values())
+
+
+AnyInput = Answer | Cancel | Resume | Retry | Interrupt | Children
 
 Tools = Callable[[Path], Mapping[str, ToolExecutor]]
 """The tools of a scenario, for the folder that it is played in."""
@@ -101,10 +109,20 @@ def probe_tools(folder: Path) -> Mapping[str, ToolExecutor]:
     return {WRITE_PROBE: WriteProbe(folder / "writes")}
 
 
+AgentTools = Callable[[Path], Mapping[str, Tool]]
+"""The tools that a scenario's agents have besides the package's, for the folder that it is played in."""
+
+
+def no_tools(folder: Path) -> Mapping[str, Tool]:
+    """None."""
+    return {}
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides how a run goes: played twice, it gives the same canonical journal.
 
-    ``name`` decides the run's seed, and so all its ids. ``tools`` makes the executors of tool calls.
+    ``name`` decides the run's seed, and so all its ids. ``tools`` makes the executors of the engine's own
+    tool calls, ``agent_tools`` the tools of agents.
     ``files`` are there in the working directory when the run begins: texts by path.
     """
 
@@ -115,6 +133,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[AnyInput, ...] = ()
     kinds: Mapping[str, MovementKind] = PROBE_KINDS
     tools: Tools = probe_tools
+    agent_tools: AgentTools = no_tools
     files: Mapping[str, str] = {}
     language: Language = "en"
     retry: RetryPolicy | None = None

@@ -32,8 +32,8 @@ _BY_STATUS = {
 
 
 _TOO_LONG = re.compile(
-    r"exceed_context_size|context_length_exceeded|exceeds? the (available |maximum )?context|prompt is too long"
-    r"|maximum context length|context window",
+    r"exceed_context_size|context_length_exceeded|exceeds? the (available |maximum )?context"
+    r"|prompt is too long|maximum context length|context window",
     re.IGNORECASE,
 )
 

@@ -73,7 +73,7 @@ def wait_subtasks(
     desk: Desk, place: Place, call: Call, spec: ToolSpec, arguments: Arguments
 ) -> Performance[Done]:
     """Wait for the children and go on in the same movement (Maestro B.6, entry by the tool)."""
-    return Done(text=(yield from _children(desk, place)))
+    return Done(text=(yield from _children(desk, place)), stops=True)
 
 
 def _children(desk: Desk, place: Place) -> Performance[str]:
@@ -158,11 +158,11 @@ def _ask(desk: Desk, place: Place, question: str, choices: list[str] | None) -> 
         ),
     )
     if not isinstance(outcome, Answered):
-        return Done(text=desk.words.expired)
+        return Done(text=desk.words.expired, stops=True)
     value = outcome.value
     answer = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     desk.answers.append(desk.visit.put(answer))
-    return Done(text=fill(desk.words.answered, answer=answer))
+    return Done(text=fill(desk.words.answered, answer=answer), stops=True)
 
 
 def _over_the_limit(desk: Desk) -> Performance[Done]:

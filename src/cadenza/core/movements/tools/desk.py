@@ -23,11 +23,13 @@ from cadenza.ids import Hash, derive
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one tool call: a text for the model (or one that is kept already), and the signal where
     the
-    movement is over."""
+    movement is over. ``stops``: it
+    parked, so what was called behind it in the same turn is not carried out."""
 
     text: str = ""
     kept: Hash | None = None
     signal: Signal | None = None
+    stops: bool = False
 
 
 class Desk:

@@ -89,9 +89,9 @@ def _failed(desk: Desk, outcome: AnyOutcome) -> Signal:
 def _carry_out(desk: Desk, calls: list[tuple[Place, Call]]) -> Performance[Signal | None]:
     """One turn's calls in their order; the first that ends the movement wins."""
     signal: Signal | None = None
-    winner = ""
+    winner: str | None = None
     for place, call in calls:
-        if signal is not None:
+        if winner is not None:
             desk.talk.result(call, fill(desk.words.not_executed, name=winner))
             continue
         done: Done = yield from _one(desk, place, call)
@@ -99,7 +99,8 @@ def _carry_out(desk: Desk, calls: list[tuple[Place, Call]]) -> Performance[Signa
             desk.talk.said(done.kept, call)
         else:
             desk.talk.result(call, done.text)
-        signal, winner = done.signal, call.name
+        if done.signal is not None or done.stops:
+            signal, winner = done.signal, call.name
     return signal
 
 
