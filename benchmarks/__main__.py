@@ -8,7 +8,7 @@ import sys
 
 from benchmarks.table import machine
 
-PROGRAMS = ("journal_step", "worker_step", "growth", "parked", "fanout", "imports")
+PROGRAMS = ("journal_step", "worker_step", "growth", "parked", "answers", "fanout", "imports")
 
 
 def main() -> int:
