@@ -61,8 +61,8 @@ LANES = """
       - {name: plan, instruction: Plan it., rules: [{condition: planned, next: review}]}
       - name: review
         parallel:
-          - {name: left, instruction: LOOK-LEFT, rules: [{condition: fine}, {condition: bad}]}
-          - {name: right, instruction: LOOK-RIGHT, rules: [{condition: fine}, {condition: bad}]}
+          - {name: left, instruction: LOOK-LEFT now., rules: [{condition: fine}, {condition: bad}]}
+          - {name: right, instruction: LOOK-RIGHT now., rules: [{condition: fine}, {condition: bad}]}
         rules: [{condition: all("fine"), next: report}, {condition: any("bad"), next: review}]
       - {name: report, instruction: Report it.}
 """
@@ -92,6 +92,11 @@ class Sent:
 MARKS = re.compile(rb',\s*"cache_control":\s*\{"type":\s*"ephemeral"\}')
 
 
+def taken(replies: list[Any]) -> Answer:
+    """The next of ``replies``."""
+    return replies.pop(0) if replies else Fail(400, "no reply is left")
+
+
 class Room:
     """A fake server, a journal, and engines on both that are closed and opened again."""
 
@@ -100,7 +105,7 @@ class Room:
         self.folder = folder
         self.language: Any = "en"
         self.replies: list[Answer] = []
-        self.choose: Callable[[Any], Answer] = lambda body: self.replies.pop(0)
+        self.choose: Callable[[Any], Answer] = lambda body: taken(self.replies)
         self.server = fake(answering=lambda request: self.choose(request.body))
 
     @asynccontextmanager
@@ -203,26 +208,27 @@ async def test_over_a_park_and_a_new_engine_the_beginning_stays_the_same_bytes(r
     room.replies = [said("list_dir"), end("Sure?", "needs_user_input")]
     async with room.engine() as engine:
         await engine.answer(parked.requests[0].id, "blé")
-        parked = await engine.handle(run.id).result()
+        parked = await engine.run(run.id).result()
     room.replies = [go("check"), end()]
     async with room.engine() as engine:
         await engine.answer(parked.requests[0].id, "yes")
-        result = await engine.handle(run.id).result()
+        result = await engine.run(run.id).result()
     assert result.status == "completed", result
     one_prompt(room.sent, 7)
 
 
 @pytest.mark.parametrize("approved", [True, False])
 async def test_a_tool_that_is_granted_changes_nothing_in_the_tools(room: Room, approved: bool) -> None:
-    room.replies = [go("build"), said("request_tool", tool="glob", reason="to find it")]
+    room.replies = [go("build"), said("request_tool", name="glob", reason="to find it")]
+    piece = re.sub("((?:Plan|Check) it[.])", r"\1\n        allowed_tools: []", THREE)
     async with room.engine() as engine:
-        run = await room.start(engine, THREE.replace("Plan it.", "Plan it.\n        allowed_tools: []"))
+        run = await room.start(engine, piece)
         parked = await run.result()
     (request,) = parked.requests
     room.replies = [said("use_tool", name="glob", arguments={"pattern": "*"}), go("check"), end()]
     async with room.engine() as engine:
         await engine.answer(request.id, {"approved": approved})
-        result = await engine.handle(run.id).result()
+        result = await engine.run(run.id).result()
     assert result.status == "completed", result
     one_prompt(room.sent, 5)
     told = room.server.requests[-1].raw.decode()
@@ -247,7 +253,7 @@ async def test_each_lane_begins_with_what_was_said_before_and_the_run_goes_on_fr
     def choose(body: Any) -> Answer:
         written = json.dumps(body["messages"])
         waiting = next((w for word, w in by_lane.items() if word in written), None)
-        return (waiting or first or last).pop(0)
+        return taken(waiting or first or last)
 
     room.choose = choose
     async with room.engine() as engine:
@@ -256,7 +262,7 @@ async def test_each_lane_begins_with_what_was_said_before_and_the_run_goes_on_fr
     (request,) = parked.requests
     async with room.engine() as engine:
         await engine.answer(request.id, "right so")
-        result = await engine.handle(run.id).result()
+        result = await engine.run(run.id).result()
     assert result.status == "completed", result
 
     sent = room.sent
@@ -296,7 +302,7 @@ def test_other_processes_send_the_same_bytes(tmp_path: Path) -> None:
         [go("check"), end("done")],
     ]
     replies: list[Answer] = []
-    with FakeOpenAI(answering=lambda request: replies.pop(0)) as server:
+    with FakeOpenAI(answering=lambda request: taken(replies)) as server:
         cli.env |= {"OPENAI_BASE_URL": server.url, "CADENZA_MODEL": "m", "OPENAI_API_KEY": "none"}
         words = ["run", str(tmp_path / "piece.yaml"), "Do it", "--provider", "openai", "--cwd", str(tmp_path)]
         for number, part in enumerate(parts):

@@ -79,8 +79,9 @@ class Context:
         return settings
 
     @contextmanager
-    def service(self) -> Iterator[Service]:
-        """The application, over the journal, for a command that plays nothing: it makes no journal.
+    def service(self, *, make: bool = False) -> Iterator[Service]:
+        """The application, over the journal, for a command that plays nothing: it makes no journal, unless it
+        has something to ``make`` in it.
 
         One that cannot be written is opened for reading only. Where the user's own is not there yet, an
         empty one stands in for it.
@@ -89,10 +90,11 @@ class Context:
             NotFound: the journal that was named is not there.
             JournalError: the journal cannot be opened.
         """
+        from cadenza.journal import open_journal
         from cadenza.service import Service
 
-        settings = self.settings_of_existing()
-        journal = _opened(settings.journal)
+        settings = self.settings() if make else self.settings_of_existing()
+        journal = open_journal(settings.journal) if make else _opened(settings.journal)
         try:
             yield Service(journal, actor=settings.actor, language=settings.language)
         finally:

@@ -20,7 +20,7 @@ def add_workspace(
     shared: Annotated[bool, typer.Option("--shared", help="Others work there too.")] = False,
 ) -> None:
     """Give a folder a name in which runs, and tasks of agents, can be started."""
-    with Context.of(ctx).service() as service:
+    with Context.of(ctx).service(make=True) as service:
         added = service.add_workspace(name, folder, shared=shared)
     out.line(f"workspace {added.name}: {added.path}{' (shared)' if added.shared else ''}")
 
@@ -53,8 +53,8 @@ def fork(
     """Begin a new run as another one stood after an event. Its files stay as they are now."""
     context = Context.of(ctx)
     with context.service() as service:
-        row = service.fork(run, at)
         origin = service.run(run).id
+        row = service.fork(origin, at)
     if json:
         out.json(as_data(row))
         return

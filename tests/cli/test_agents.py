@@ -1,0 +1,128 @@
+"""The commands around agents with tools: approve, decline, captcha, workspace, fork, budget."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+SPIN = """\
+cadenza: 1
+name: spin
+movements:
+  - name: spin
+    instruction: Spin.
+    allowed_tools: [spin_off_task, request_tool, read_file]
+"""
+SMALL = """\
+cadenza: 1
+name: small
+movements: [{name: small, instruction: Small.}]
+"""
+SCRIPT = """\
+cadenza-script: 1
+entries:
+  - movement: spin
+    calls: [{name: spin_off_task, arguments: {task: mend, workspace: other, piece: ./small.yaml}}]
+  - movement: spin
+    calls: [{name: complete, arguments: {status: success, result: spun}}]
+  - movement: small
+    calls: [{name: complete, arguments: {status: success, result: mended}}]
+"""
+
+
+@pytest.fixture
+def parked(cli: Cli) -> Cli:
+    (cli.folder / "elsewhere").mkdir()
+    cli.write("elsewhere/small.yaml", SMALL)
+    cli.write("spin.yaml", SPIN)
+    cli.write("script.yaml", SCRIPT)
+    assert cli("workspace", "add", "other", "elsewhere").returncode == 0
+    done = cli("run", "./spin.yaml", "Spin", "--script", "script.yaml")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "wants to start a task in the workspace other" in done.stdout
+    assert "yes or no" in done.stdout
+    assert "cadenza approve" in done.stdout
+    return cli
+
+
+def request(cli: Cli) -> str:
+    (row,) = json.loads(cli("inbox", "--json").stdout)
+    return str(row["id"])
+
+
+def test_approve_starts_the_task_and_plays_the_run_on(parked: Cli) -> None:
+    id = request(parked)
+    done = parked("approve", id, "--note", "go on")
+    assert (done.returncode, "accepted" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert "spun" in parked("output", "--json", json.loads(parked("runs", "--json").stdout)[-1]["id"]).stdout
+    rows = {row["piece"]: row for row in parked.rows()}
+    assert rows["spin"]["status"] == "completed"
+    assert rows["small"]["workspace"] == "other"
+    again = parked("approve", id, "--note", "go on")
+    assert "already answered with the same" in again.stdout
+    other = parked("decline", id)
+    assert other.returncode == 1
+    assert "answered differently" in other.stderr
+
+
+def test_decline_is_told_to_the_agent_and_no_task_is_started(parked: Cli) -> None:
+    done = parked("decline", request(parked), "--note", "not today")
+    assert done.returncode == 0
+    assert [row["piece"] for row in parked.rows()] == ["spin"]
+    events = parked("events", "last").stdout
+    assert "not today" in events or "request.decided" in events
+
+
+def test_an_answer_may_name_the_run_and_is_read_as_the_question_wants_it(parked: Cli) -> None:
+    wrong = parked("answer", "last", "perhaps")
+    assert wrong.returncode == 2
+    assert "neither yes nor no" in wrong.stderr
+    done = parked("answer", "last", "no, not there")
+    assert done.returncode == 0
+
+
+def test_workspaces_are_listed_and_a_folder_that_is_not_there_is_refused(parked: Cli) -> None:
+    listed = parked("workspace", "list")
+    assert "other" in listed.stdout
+    assert "personal" in listed.stdout
+    gone = parked("workspace", "add", "gone", "nowhere")
+    assert gone.returncode == 2
+    assert "is not there" in gone.stderr
+    assert "cannot be called" in parked("workspace", "add", "a b", "elsewhere").stderr
+
+
+def test_a_fork_is_a_run_of_its_own(parked: Cli) -> None:
+    origin = parked.rows()[0]["id"]
+    done = parked("fork", "last")
+    assert done.returncode == 0
+    assert f"forked from {origin}" in done.stdout
+    assert "stay as they are" in done.stderr
+    assert len(parked.rows()) == 2
+    assert len(json.loads(parked("inbox", "--json").stdout)) == 2
+    assert "has events 1 to" in parked("fork", origin, "--at", "999").stderr
+
+
+def test_a_budget_is_shown_and_changed(parked: Cli) -> None:
+    shown = parked("budget", "last")
+    assert "no limit" in shown.stdout
+    done = parked("budget", "last", "--set", "tokens=50000,wall_time=2h")
+    assert "of 50,000" in done.stdout
+    assert "7,200 s" in done.stdout
+    wrong = parked("budget", "last", "--set", "tokens=many")
+    assert wrong.returncode == 2
+    assert "is no amount" in wrong.stderr
+
+
+def test_a_screen_that_nobody_waits_for_resumes_nobody(cli: Cli) -> None:
+    assert cli("run", "./two.yaml", "x", "--script", "done.yaml").returncode == 0
+    done = cli("captcha", "resolve", "shared:x", "--json")
+    assert json.loads(done.stdout) == {"screen": "shared:x", "resumed": []}
+
+
+def test_a_budget_of_the_run_stops_it(parked: Cli) -> None:
+    done = parked("run", "./spin.yaml", "Spin", "--script", "script.yaml", "--budget", "tokens=10")
+    assert done.returncode == 3
+    assert "the budget is spent" in done.stdout
