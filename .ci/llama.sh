@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # .ci/llama.sh COMMAND... : run COMMAND with a real model server; its address is in CADENZA_LLAMA_URL.
+# CADENZA_LLAMA_PROGRAM and CADENZA_LLAMA_MODEL are for tests that start one of their own.
 #
 # The server is built from source once (about 11 minutes on two cores) and kept, with its model, in
 # ${CADENZA_CI_CACHE:-$HOME/.cache/cadenza-ci}. It is a tool of the tests, never a dependency.
@@ -64,5 +65,5 @@ for _ in $(seq 120); do
 done
 healthy || { tail -n 20 "$log" >&2; die "llama-server was not ready after a minute"; }
 say "a real model server is at $url"
-export CADENZA_LLAMA_URL=$url
+export CADENZA_LLAMA_URL=$url CADENZA_LLAMA_PROGRAM=$program CADENZA_LLAMA_MODEL=$model
 "$@"

@@ -9,7 +9,7 @@ import pytest
 from tests.nodes import ROOT, exists
 
 ROWS = re.findall(
-    r"^\| ([PD]\d+) \| (.+?) \| (.+?) \| (.+) \|$",
+    r"^\| ([PDK]\d+) \| (.+?) \| (.+?) \| (.+) \|$",
     (ROOT / "docs" / "lessons.md").read_text(encoding="utf-8"),
     re.MULTILINE,
 )
@@ -17,7 +17,11 @@ REASONS = ("Not yet: ", "Does not apply")
 
 
 def test_every_lesson_has_a_row() -> None:
-    assert [id for id, *_ in ROWS] == [*(f"P{n}" for n in range(1, 35)), *(f"D{n}" for n in range(1, 28))]
+    assert [id for id, *_ in ROWS] == [
+        *(f"P{n}" for n in range(1, 35)),
+        *(f"D{n}" for n in range(1, 28)),
+        *(f"K{n}" for n in range(1, 22)),
+    ]
 
 
 @pytest.mark.parametrize(("id", "shown"), [(row[0], row[3]) for row in ROWS], ids=[row[0] for row in ROWS])

@@ -63,13 +63,15 @@ def test_the_readme_has_python_yaml_and_the_test_command() -> None:
     assert len(re.findall(r"<!-- test-command -->\n```sh\n[^\n]+\n```", readme)) == 1
 
 
-def test_the_piece_in_the_readme_has_no_problem(tmp_path: Path) -> None:
+def test_the_pieces_in_the_readme_have_no_problem(tmp_path: Path) -> None:
     from cadenza.piece.lint import lint
 
-    (piece,) = blocks(ROOT / "README.md", "yaml")
-    file = tmp_path / "draft.yaml"
-    file.write_text(piece, encoding="utf-8")
-    assert [str(problem) for problem in lint(file, cwd=tmp_path)] == []
+    pieces = blocks(ROOT / "README.md", "yaml")
+    assert len(pieces) == 2
+    for piece in pieces:
+        file = tmp_path / "draft.yaml"
+        file.write_text(piece, encoding="utf-8")
+        assert [str(problem) for problem in lint(file, cwd=tmp_path)] == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
