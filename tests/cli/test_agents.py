@@ -126,3 +126,46 @@ def test_a_budget_of_the_run_stops_it(parked: Cli) -> None:
     done = parked("run", "./spin.yaml", "Spin", "--script", "script.yaml", "--budget", "tokens=10")
     assert done.returncode == 3
     assert "the budget is spent" in done.stdout
+
+
+FAMILY = """\
+cadenza: 1
+name: family
+movements:
+  - name: split
+    instruction: Split.
+    allowed_tools: [spawn_task, wait_subtasks, list_dir]
+"""
+FAMILY_SCRIPT = """\
+cadenza-script: 1
+entries:
+  - movement: split
+    calls: [{name: spawn_task, arguments: {task: small, piece: ./small.yaml}}, {name: list_dir, arguments: {}}]
+  - movement: split
+    calls: [{name: wait_subtasks, arguments: {}}]
+  - movement: split
+    calls: [{name: complete, arguments: {status: success, result: all told}}]
+  - movement: small
+    calls: [{name: complete, arguments: {status: needs_user_input, result: "How small?"}}]
+  - movement: small
+    calls: [{name: complete, arguments: {status: success, result: very small}}]
+"""
+
+
+def test_a_child_s_question_shows_on_its_parent_and_a_worker_plays_both_to_the_end(cli: Cli) -> None:
+    cli.write("small.yaml", SMALL)
+    cli.write("family.yaml", FAMILY)
+    cli.write("family-script.yaml", FAMILY_SCRIPT)
+    done = cli("run", "./family.yaml", "Split", "--script", "family-script.yaml")
+    assert done.returncode == 4
+    assert "waiting for its sub-tasks" in done.stdout
+    assert "How small?" in done.stdout
+    assert "starts run" in done.stdout
+    parent = next(row["id"] for row in cli.rows() if row["parent"] is None)
+    assert "sub-tasks:" in cli("show", parent).stdout
+    answered = cli("answer", request(cli), "tiny", "--no-play")
+    assert answered.returncode == 0
+    worker = cli("worker", "--until-idle")
+    assert worker.returncode == 0, worker.stderr
+    assert {row["status"] for row in cli.rows()} == {"completed"}
+    assert "all told" in cli("output", parent).stdout

@@ -195,7 +195,9 @@ def test_the_server_shows_the_model_every_tool_behind_the_system_text_and_before
     for body in played.bodies:
         prompt = rendered(served, body)
         tools = [prompt.find(f'"name": "{name}"') for name in names]
-        assert -1 not in tools, f"the server drops {[n for n, at in zip(names, tools, strict=True) if at < 0]}"
+        assert -1 not in tools, (
+            f"the server drops {[n for n, at in zip(names, tools, strict=True) if at < 0]}"
+        )
         for tool in body["tools"]:
             written = json.dumps(tool["function"]["description"], ensure_ascii=False)
             assert written in prompt, written

@@ -10,6 +10,7 @@ from cadenza.cli.words import clean, duration, one_line, plural, tokens
 from cadenza.core import events as ev
 from cadenza.core.demands import CallModel, CallTool, StartRun
 from cadenza.core.outcomes import Did, Failed, Replied, Unknown, Usage
+from cadenza.tools.sandbox import sandbox_state
 
 if TYPE_CHECKING:
     from cadenza.core.signals import LaneResult
@@ -114,6 +115,8 @@ class Narrator:
         model = f", model {event.model}" if event.model else ""
         self._emit(f"  provider: {event.provider or 'as each movement says'}{model}", "dim")
         self._emit(f"  permission: {permission_words(event.permission, piece.control)}", "dim")
+        if piece.control == "tools" and event.permission != "default":
+            self._emit(f"  sandbox: {sandbox_state()}", "dim")
 
     def _visit_started(self, event: ev.VisitStarted, recorded: ev.Recorded) -> None:
         self.visit = event

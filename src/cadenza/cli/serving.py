@@ -15,33 +15,44 @@ from cadenza.core.state import RunState
 from cadenza.engine import Providers
 from cadenza.errors import CadenzaError
 from cadenza.journal import open_journal
+from cadenza.service import Service
 from cadenza.worker.loop import Worker
 from cadenza.worker.meeting import Meeting
+from cadenza.worker.toolshed import Toolshed
 
 INTERRUPTED = 130
 
 
-def serve(context: Context, slots: int) -> None:
-    """Serve until told to stop.
+def serve(context: Context, slots: int, *, until_idle: bool = False) -> None:
+    """Serve until told to stop, or with ``until_idle`` until there is nothing left to play.
 
     Raises:
         JournalError: the journal cannot be used.
     """
-    asyncio.run(_serve(context, slots))
+    asyncio.run(_serve(context, slots, until_idle=until_idle))
 
 
-async def _serve(context: Context, slots: int) -> None:
+async def _serve(context: Context, slots: int, *, until_idle: bool) -> None:
     settings = context.settings()
     providers = Providers(None, None, settings)
     journal = open_journal(settings.journal)
     try:
-        meeting = Meeting(journal, providers, max_tokens=settings.max_tokens)
+        toolshed = Toolshed(journal)
+        service = Service(journal, actor=settings.actor, language=settings.language)
+        meeting = Meeting(
+            journal,
+            providers,
+            agent_tools=toolshed.agent_tools(),
+            starter=service.start_child,
+            max_tokens=settings.max_tokens,
+        )
         worker = Worker(journal, meeting, slots=slots, on_commit=_told, on_error=_stuck)
         out.note(f"serving {journal.path} with {plural(slots, 'slot')}; Ctrl-C stops")
         try:
-            played = await worker.serve(_stop_on_signal())
+            played = await worker.serve(_stop_on_signal(), until_idle=until_idle)
         finally:
             worker.close()
+            await toolshed.close()
             await providers.close()
         out.note(f"stopped; {plural(played, 'turn')} played")
     finally:
@@ -74,7 +85,7 @@ def _stuck(run: str, error: BaseException) -> None:
 
 def _told(run: str, state: RunState, events: tuple[AnyEvent, ...]) -> None:
     """A line when a run ends or stands."""
-    if not events or state.wake_at is not None:
+    if not events or not state.stands:
         return
     message = state.ended.message if state.ended is not None else state.held and state.held.message
     head = headline(state.status, state.wait_reason, (message or "").partition("\n")[0])

@@ -12,11 +12,14 @@ from cadenza.errors import UsageError
 def worker(
     ctx: typer.Context,
     slots: Annotated[int, typer.Option(metavar="N", min=1, help="How many runs are played at once.")] = 4,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Stop when there is nothing left to play.")
+    ] = False,
 ) -> None:
     """Play whatever can be played, until it is told to stop. Prints a line per run that ends or stands."""
     from cadenza.cli.serving import serve
 
-    serve(Context.of(ctx), slots)
+    serve(Context.of(ctx), slots, until_idle=until_idle)
 
 
 def doctor(
