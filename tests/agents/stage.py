@@ -94,9 +94,16 @@ class Listening(ScriptedProvider):
         return await super().complete(request, on_text)
 
 
+def give(folder: Path, name: str, text: str) -> None:
+    """A piece of the project in ``folder``: what agents may start."""
+    pieces = folder / ".cadenza" / "pieces"
+    pieces.mkdir(parents=True, exist_ok=True)
+    (pieces / f"{name}.yaml").write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
+
+
 def results(stage: Stage) -> list[str]:
     """Every tool result that the model was told in the last request."""
     return [message.content for message in stage.requests[-1].messages if message.role == "tool"]
 
 
-__all__ = ["CHAT", "Options", "Stage", "ask", "call", "complete", "go", "results"]
+__all__ = ["CHAT", "Options", "Stage", "ask", "call", "complete", "give", "go", "results"]

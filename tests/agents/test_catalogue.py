@@ -11,7 +11,7 @@ from cadenza.core.signals import CATALOGUE
 from cadenza.core.tooling import Ends, ToolSpec
 from cadenza.engine import RunResult
 from cadenza.tools.base import Tool
-from tests.agents.stage import CHAT, Stage, ask, call, complete
+from tests.agents.stage import CHAT, Stage, ask, call, complete, give
 from tests.agents.test_maestro_cases import browser
 
 ANY: dict[str, Any] = {"type": "object"}
@@ -140,9 +140,9 @@ async def test_wait_subtasks_by_tool_parks_while_a_child_waits_and_the_child_sho
     stage: Stage,
 ) -> None:
     text = with_tools("spawn_task", "wait_subtasks")
-    (stage.folder / "child.yaml").write_text(CHILD, encoding="utf-8")
+    give(stage.folder, "child", CHILD)
     script = [
-        {"movement": "talk", **call("spawn_task", task="child", piece="./child.yaml")},
+        {"movement": "talk", **call("spawn_task", task="child", piece="child")},
         {"movement": "talk", **call("wait_subtasks")},
         {"movement": "small", **ask("Which?")},
     ]

@@ -11,17 +11,17 @@ import pytest
 from cadenza.core.outcomes import Usage
 from cadenza.core.spending import Price, Spend, cost_of, exceeded, price_of
 from cadenza.errors import UsageError
-from tests.agents.stage import CHAT, Stage, ask, call, complete, go, results
+from tests.agents.stage import CHAT, Stage, ask, call, complete, give, go, results
 from tests.agents.test_catalogue import CHILD, with_tools
 from tests.agents.test_maestro_cases import OFF, SPIN, TWO, other
 
 FAMILY = with_tools("spawn_task", "wait_subtasks")
-SPAWN = call("spawn_task", task="small", piece="./child.yaml")
+SPAWN = call("spawn_task", task="small", piece="child")
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    (tmp_path / "child.yaml").write_text(CHILD, encoding="utf-8")
+    give(tmp_path, "child", CHILD)
     return Stage(tmp_path, tmp_path / "journal.sqlite")
 
 
@@ -54,9 +54,7 @@ def results_of(stage: Stage, movement: str) -> list[str]:
 
 
 async def test_a_child_s_reports_are_in_the_parent_s_conversation(stage: Stage) -> None:
-    (stage.folder / "child.yaml").write_text(
-        CHILD.replace("Ask.}", "Ask., report: found.md}"), encoding="utf-8"
-    )
+    give(stage.folder, "child", CHILD.replace("Ask.}", "Ask., report: found.md}"))
     script = tell(SPAWN, call("wait_subtasks"), complete("ok"))[:-1]
     script += [
         {"movement": "small", **call("write_report", name="found.md", content="# All of it")},
@@ -75,7 +73,7 @@ async def test_waiting_for_no_child_goes_on_at_once(stage: Stage) -> None:
 async def test_the_same_task_asked_for_again_is_the_same_child_and_a_new_word_makes_another(
     stage: Stage,
 ) -> None:
-    again = call("spawn_task", task="small", piece="./child.yaml", new_request="second")
+    again = call("spawn_task", task="small", piece="child", new_request="second")
     script = tell(SPAWN, SPAWN, again, call("wait_subtasks"), complete("ok"))
     script[-1]["times"] = "forever"
     async with stage.engine(script) as engine:
@@ -114,7 +112,7 @@ async def test_a_child_of_another_process_that_ends_resumes_the_parent(stage: St
 
 
 async def test_a_spun_off_task_is_nobody_s_child(stage: Stage) -> None:
-    script = [{"movement": "spin", **call("spin_off_task", task="t", piece="./child.yaml")}]
+    script = [{"movement": "spin", **call("spin_off_task", task="t", piece="child")}]
     script += [{"movement": "spin", **complete("ok")}, {"movement": "small", **complete("s")}]
     async with stage.engine(script) as engine:
         run = await engine.start(stage.piece(SPIN), "p", cwd=stage.folder)
@@ -268,8 +266,8 @@ async def test_an_event_that_is_not_there_is_refused(stage: Stage) -> None:
 async def test_one_slot_is_enough_for_a_deep_family(stage: Stage) -> None:
     """A parent, its child and its grandchild, each waiting for the next."""
     deep = CHILD.replace("Ask.}", "Ask., allowed_tools: [spawn_task, wait_subtasks]}")
-    (stage.folder / "middle.yaml").write_text(deep.replace("small", "middle"), encoding="utf-8")
-    script = tell(call("spawn_task", task="m", piece="./middle.yaml"), call("wait_subtasks"), complete("top"))
+    give(stage.folder, "middle", deep.replace("small", "middle"))
+    script = tell(call("spawn_task", task="m", piece="middle"), call("wait_subtasks"), complete("top"))
     script += [
         {"movement": "middle", **SPAWN},
         {"movement": "middle", **call("wait_subtasks")},
@@ -280,3 +278,17 @@ async def test_one_slot_is_enough_for_a_deep_family(stage: Stage) -> None:
         engine.worker._slots = 1
         await asyncio.wait_for(engine.worker.serve(until_idle=True), 30)
         assert [row.status for row in engine.service.tree(run.id)] == ["completed"] * 3
+
+
+async def test_an_agent_starts_pieces_by_name_and_never_one_that_it_wrote_itself(stage: Stage) -> None:
+    text = FAMILY.replace("wait_subtasks]", "wait_subtasks, write_file]")
+    script = tell(
+        call("write_file", path="evil.yaml", content="cadenza: 1"),
+        call("spawn_task", task="t", piece="./evil.yaml"),
+        call("write_file", path=".cadenza/pieces/evil.yaml", content="cadenza: 1"),
+        complete("ok"),
+    )
+    await stage.play(text, script, permission="bypassPermissions")
+    said = results(stage)
+    assert "agents start pieces by name only" in said[1]
+    assert "lies in .cadenza, which tools do not change" in said[2]

@@ -13,7 +13,7 @@ from cadenza.core.outcomes import Wanted
 from cadenza.core.tooling import Park, ToolSpec
 from cadenza.errors import PieceError
 from cadenza.tools.base import Tool, ToolContext, ToolResult
-from tests.agents.stage import CHAT, Stage, ask, call, complete, go, results
+from tests.agents.stage import CHAT, Stage, ask, call, complete, give, go, results
 
 LIMITED = CHAT.replace("name: chat\n", "name: chat\n    ask_limit: 2\n    ask_limit_deflections: 2\n")
 
@@ -101,12 +101,12 @@ PARENT = """
 
 async def test_m05_one_worker_with_one_slot_finishes_a_parent_that_waits_for_its_child(stage: Stage) -> None:
     script = [
-        {"movement": "split", **call("spawn_task", task="count", piece="./child.yaml")},
+        {"movement": "split", **call("spawn_task", task="count", piece="child")},
         {"movement": "split", **call("wait_subtasks")},
         {"movement": "split", **complete("all counted")},
         {"movement": "talk", **complete("42")},
     ]
-    (stage.folder / "child.yaml").write_text(CHAT.replace("\n    ", "\n").lstrip(), encoding="utf-8")
+    give(stage.folder, "child", CHAT)
     async with stage.engine(script) as engine:
         run = await engine.start(stage.piece(PARENT), "Count", cwd=stage.folder, play=False)
         engine.worker._slots = 1
@@ -122,9 +122,9 @@ async def test_m06_wait_subtasks_by_rule_resumes_in_default_next_by_tool_in_the_
 ) -> None:
     wait = go("WAIT_SUBTASKS") if by == "rule" else call("wait_subtasks")
     last = "report" if by == "rule" else "split"
-    (stage.folder / "child.yaml").write_text(CHAT.replace("\n    ", "\n").lstrip(), encoding="utf-8")
+    give(stage.folder, "child", CHAT)
     script = [
-        {"movement": "split", **call("spawn_task", task="count", piece="./child.yaml")},
+        {"movement": "split", **call("spawn_task", task="count", piece="child")},
         {"movement": "split", **wait},
         {"movement": last, **complete("told")},
         {"movement": "talk", **complete("42")},
@@ -140,9 +140,9 @@ async def test_m07_wait_subtasks_by_rule_with_default_next_complete_ends_without
     stage: Stage,
 ) -> None:
     text = PARENT.replace("default_next: report", "default_next: COMPLETE")
-    (stage.folder / "child.yaml").write_text(CHAT.replace("\n    ", "\n").lstrip(), encoding="utf-8")
+    give(stage.folder, "child", CHAT)
     script = [
-        {"movement": "split", **call("spawn_task", task="count", piece="./child.yaml")},
+        {"movement": "split", **call("spawn_task", task="count", piece="child")},
         {"movement": "split", **go("WAIT_SUBTASKS")},
         {"movement": "talk", **complete("42")},
     ]
@@ -154,9 +154,9 @@ async def test_m07_wait_subtasks_by_rule_with_default_next_complete_ends_without
 async def test_m08_children_that_have_ended_before_the_parent_waits_resume_it_exactly_once(
     stage: Stage,
 ) -> None:
-    (stage.folder / "child.yaml").write_text(CHAT.replace("\n    ", "\n").lstrip(), encoding="utf-8")
+    give(stage.folder, "child", CHAT)
     script = [
-        {"movement": "split", **call("spawn_task", task="count", piece="./child.yaml")},
+        {"movement": "split", **call("spawn_task", task="count", piece="child")},
         {"movement": "split", "delay": 1.0, **call("wait_subtasks")},
         {"movement": "split", **complete("once")},
         {"movement": "talk", **complete("42")},
@@ -233,13 +233,13 @@ SPIN = """
         instruction: Spin off.
         allowed_tools: [spin_off_task]
 """
-OFF = {"task": "mend the roof", "workspace": "other", "piece": "./child.yaml"}
+OFF = {"task": "mend the roof", "workspace": "other", "piece": "child"}
 
 
 def other(stage: Stage, engine: Any) -> None:
     folder = stage.folder / "other"
     folder.mkdir(exist_ok=True)
-    (folder / "child.yaml").write_text(CHAT.replace("\n    ", "\n").lstrip(), encoding="utf-8")
+    give(folder, "child", CHAT)
     engine.service.add_workspace("other", folder)
 
 

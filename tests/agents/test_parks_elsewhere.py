@@ -12,14 +12,14 @@ import pytest
 from cadenza.core.tooling import ToolSpec
 from cadenza.errors import InputRefused
 from cadenza.tools.base import Tool, ToolContext, ToolResult
-from tests.agents.stage import CHAT, Stage, ask, call, complete, results
+from tests.agents.stage import CHAT, Stage, ask, call, complete, give, results
 from tests.agents.test_catalogue import CHILD, with_tools
 from tests.agents.test_requests import LANES
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    (tmp_path / "child.yaml").write_text(CHILD, encoding="utf-8")
+    give(tmp_path, "child", CHILD)
     return Stage(tmp_path, tmp_path / "journal.sqlite")
 
 
@@ -84,7 +84,7 @@ async def test_a_child_s_question_is_its_own_and_its_answer_restarts_nothing_of_
     stage: Stage,
 ) -> None:
     script = [
-        {"movement": "talk", **call("spawn_task", task="t", piece="./child.yaml")},
+        {"movement": "talk", **call("spawn_task", task="t", piece="child")},
         {"movement": "talk", **call("wait_subtasks")},
         {"movement": "talk", **complete("ok")},
         {"movement": "small", **ask("Child?")},

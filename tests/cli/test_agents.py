@@ -25,7 +25,7 @@ SCRIPT = """\
 cadenza-script: 1
 entries:
   - movement: spin
-    calls: [{name: spin_off_task, arguments: {task: mend, workspace: other, piece: ./small.yaml}}]
+    calls: [{name: spin_off_task, arguments: {task: mend, workspace: other, piece: small}}]
   - movement: spin
     calls: [{name: complete, arguments: {status: success, result: spun}}]
   - movement: small
@@ -35,8 +35,8 @@ entries:
 
 @pytest.fixture
 def parked(cli: Cli) -> Cli:
-    (cli.folder / "elsewhere").mkdir()
-    cli.write("elsewhere/small.yaml", SMALL)
+    (cli.folder / "elsewhere" / ".cadenza" / "pieces").mkdir(parents=True)
+    cli.write("elsewhere/.cadenza/pieces/small.yaml", SMALL)
     cli.write("spin.yaml", SPIN)
     cli.write("script.yaml", SCRIPT)
     assert cli("workspace", "add", "other", "elsewhere").returncode == 0
@@ -140,7 +140,7 @@ FAMILY_SCRIPT = """\
 cadenza-script: 1
 entries:
   - movement: split
-    calls: [{name: spawn_task, arguments: {task: small, piece: ./small.yaml}}, {name: list_dir, arguments: {}}]
+    calls: [{name: spawn_task, arguments: {task: small, piece: small}}, {name: list_dir, arguments: {}}]
   - movement: split
     calls: [{name: wait_subtasks, arguments: {}}]
   - movement: split
@@ -153,7 +153,8 @@ entries:
 
 
 def test_a_child_s_question_shows_on_its_parent_and_a_worker_plays_both_to_the_end(cli: Cli) -> None:
-    cli.write("small.yaml", SMALL)
+    (cli.folder / ".cadenza" / "pieces").mkdir(parents=True)
+    cli.write(".cadenza/pieces/small.yaml", SMALL)
     cli.write("family.yaml", FAMILY)
     cli.write("family-script.yaml", FAMILY_SCRIPT)
     done = cli("run", "./family.yaml", "Split", "--script", "family-script.yaml")

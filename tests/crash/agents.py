@@ -65,7 +65,7 @@ def agents() -> Scenario:
     each."""
     done: dict[str, Any] = {"status": "success", "result": "done"}
     question: dict[str, Any] = {"status": "needs_user_input", "result": "Which?"}
-    spawn: dict[str, Any] = {"task": "small", "piece": "./child.yaml"}
+    spawn: dict[str, Any] = {"task": "small", "piece": "child"}
     want: dict[str, Any] = {"name": "glob", "reason": "r"}
     ok, go = {**done, "label": "ok"}, {"next": "review", "reason": "it is"}
     script = Script.from_entries(
@@ -94,5 +94,5 @@ def agents() -> Scenario:
         script=script,
         inputs=inputs,
         agent_tools=effects,
-        files={"child.yaml": CHILD},
+        files={".cadenza/pieces/child.yaml": CHILD},
     )

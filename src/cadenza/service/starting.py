@@ -220,6 +220,13 @@ class Starting:
     def _child_piece(self, state: RunState, demand: StartRun, cwd: Path) -> LoadedPiece:
         """The piece that a child plays: the parent's own as it was pinned, or one by its name."""
         if demand.piece is not None:
+            if (
+                "/" in demand.piece
+                or "\\" in demand.piece
+                or demand.piece.endswith((".yaml", ".yml", ".json"))
+            ):
+                hint = "name a piece of the project, or one of your own"
+                raise UsageError(f"{demand.piece!r} is a path: agents start pieces by name only", hint=hint)
             run = state.run
             options = Options(cwd=cwd, language=run.language, provider=run.provider, model=run.model)
             return self.prepare(demand.piece, options)

@@ -193,7 +193,9 @@ class Driver:
     def _create(self) -> None:
         scenario = self.scenario
         for name, content in scenario.files.items():
-            (self.work / name).write_text(content, encoding="utf-8")
+            path = self.work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
         piece, task = scenario.piece.piece, scenario.task
         texts = {**scenario.piece.texts, piece.hash: piece.source, text_hash(task): task}
         toolbox = self._service.toolbox(piece)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from cadenza.tools.base import ToolError
 
-PROTECTED = frozenset({".git", ".cadenza"})
-"""Folders at the top of a workspace that tools read and do not change: the history, the runs' own files."""
+PROTECTED = frozenset({".git", ".cadenza", ".takt"})
+"""Folders at the top of a workspace that tools read and do not change: the history, pieces and configuration
+(an agent that could write them could give itself rights), the runs' own files."""
 
 
 def inside(workspace: Path, path: str, *, writing: bool = False) -> Path:

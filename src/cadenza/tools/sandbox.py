@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from cadenza.core.tooling import Rights
+from cadenza.tools.guard import PROTECTED
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt")
 
@@ -54,7 +55,7 @@ def wrapped(
     if environment is not None and environment.is_dir():
         command += ["--ro-bind", str(environment), str(environment)]
     command += [keep, root, root]
-    for name in (".git",):
+    for name in sorted(PROTECTED):
         if os.path.isdir(os.path.join(root, name)) and rights.permission != "full":
             command += ["--ro-bind", f"{root}/{name}", f"{root}/{name}"]
     if not rights.network:
