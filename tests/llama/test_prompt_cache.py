@@ -56,9 +56,25 @@ PIECE = """
         instruction: Say what was done.
 """
 
-WORDS = (
-    "engine durable step resume graph tool state record prefix plan review edit file test merge wait answer"
-).split()
+WORDS = [
+    "engine",
+    "durable",
+    "step",
+    "resume",
+    "graph",
+    "tool",
+    "state",
+    "record",
+    "prefix",
+    "plan",
+    "review",
+    "edit",
+    "file",
+    "test",
+    "merge",
+    "wait",
+    "answer",
+]
 
 
 def prose(seed: int, words: int) -> str:
