@@ -1,7 +1,8 @@
 """What a model server is sent, byte for byte: it can only reuse a prompt whose beginning never changes.
 
 Real requests of the real providers, as they arrived over HTTP. The tools are the same bytes in every request
-of a run, and the messages of a conversation are those of the request before and more (``docs/prompt-cache.md``).
+of a run, and the messages of a conversation are those of the request before and more
+(``docs/prompt-cache.md``).
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Sent:
     def __init__(self, request: Recorded) -> None:
         body = msgspec.json.decode(MARKS.sub(b"", request.raw), type=Body)
         self.tools, self.system, self.messages = bytes(body.tools), bytes(body.system), bytes(body.messages)
-        assert self.messages[:2] == b"[{" and self.messages[-2:] == b"}]"
+        assert (self.messages[:2], self.messages[-2:]) == (b"[{", b"}]")
 
     def extends(self, other: Sent) -> bool:
         """Whether this request's messages are ``other``'s and at least one more."""
@@ -215,6 +216,17 @@ async def test_over_a_park_and_a_new_engine_the_beginning_stays_the_same_bytes(r
         result = await engine.run(run.id).result()
     assert result.status == "completed", result
     one_prompt(room.sent, 7)
+
+
+async def test_with_stable_tools_movement_each_movement_pays_with_other_tools(room: Room) -> None:
+    """The other mode, as a control: what is held above is not held by itself."""
+    room.replies = [go("build"), go("check"), end()]
+    text = THREE.replace("name: three\n", "name: three\n    stable_tools: movement\n")
+    async with room.engine() as engine:
+        result = await (await room.start(engine, text)).result()
+    assert result.status == "completed", result
+    plan, build, check = (request.tools for request in room.sent)
+    assert plan == check != build
 
 
 @pytest.mark.parametrize("approved", [True, False])

@@ -10,23 +10,23 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TEMPLATE = Path(__file__).with_name("chat-template.jinja")
+OURS = ("--chat-template-file", str(Path(__file__).with_name("chat-template.jinja")))
 CONTEXT = 8192
 """Tokens that one slot holds."""
 
 
 @contextlib.contextmanager
-def model_server(log: Path, *options: str, slots: int = 2) -> Iterator[str]:
+def model_server(log: Path, *options: str, slots: int = 2, template: Sequence[str] = OURS) -> Iterator[str]:
     """Start one as ``.ci/llama.sh`` does, with ``options`` besides; gives its root address."""
     port = _free_port()
     argv = [*_program(), "--host", "127.0.0.1", "--port", str(port), "-np", str(slots)]
-    argv += ["-c", str(CONTEXT * slots), "--jinja", "--chat-template-file", str(TEMPLATE)]
+    argv += ["-c", str(CONTEXT * slots), "--jinja", *template]
     argv += ["--swa-full", "-cram", "0", "--slot-save-path", f"{log.parent}/", *options]
     with log.open("wb") as out:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from typing import Any
@@ -59,6 +60,13 @@ async def _tail(process: asyncio.subprocess.Process) -> str:
     while chunk := await process.stdout.read(OUTPUT_BYTES):
         kept = (kept + chunk)[-OUTPUT_BYTES:]
     return kept.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """End whatever is left of a command's process group, and wait until it is gone."""
+    kill_group(process)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), 5)
 
 
 def kill_group(process: asyncio.subprocess.Process) -> None:

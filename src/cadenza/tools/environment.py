@@ -11,7 +11,7 @@ from typing import Any
 
 from cadenza.core.tooling import ToolSpec
 from cadenza.tools.base import Tool, ToolContext, ToolError, ToolResult
-from cadenza.tools.commands import kill_group
+from cadenza.tools.commands import end
 from cadenza.tools.running import Kept
 from cadenza.tools.schemas import schema, text
 
@@ -78,7 +78,7 @@ async def _run(command: list[str]) -> tuple[int | None, str]:
     except TimeoutError:
         return None, kept.text() + f"\n(stopped after {SECONDS:g} seconds)"
     finally:
-        kill_group(process)
+        await end(process)
     return process.returncode, kept.text()
 
 

@@ -74,6 +74,8 @@ class McpClients:
         except _Late:
             told = f"the server {server.name} did not answer within {server.timeout:g} seconds; {GONE}"
             return failed(told, "timeout")
+        except _Refused as refused:
+            return failed(f"the server {server.name} refused the call: {refused}", "tool_error")
         except _NoTool:
             return failed(f"the server {server.name} does not have this tool any more", "unknown_tool")
         except _Gone as gone:
@@ -93,6 +95,10 @@ class McpClients:
 
 class _Gone(Exception):
     """The server cannot be reached."""
+
+
+class _Refused(Exception):
+    """It answered with an error."""
 
 
 class _Late(Exception):
@@ -118,7 +124,7 @@ class _Link:
         self._why = ""
 
     async def ask(self, job: _Job, seconds: float) -> Any:
-        """Have a job done. Raises _Gone, _Late or _NoTool."""
+        """Have a job done. Raises _Gone, _Late, _Refused or _NoTool."""
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done():
             if loop.time() - self._failed_at < BACK_OFF:
@@ -134,6 +140,9 @@ class _Link:
         except TimeoutError:
             await self.close()
             raise _Late from None
+        except asyncio.CancelledError:
+            await self.close()  # the server is in the middle of what nobody wants any more
+            raise
 
     async def close(self) -> None:
         """End the connection."""
@@ -142,6 +151,7 @@ class _Link:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await asyncio.wait_for(asyncio.shield(task), 10)
+        self._failed_at = float("-inf")
 
     async def _serve(self, jobs: asyncio.Queue[tuple[_Job, asyncio.Future[Any]]]) -> None:
         why = "it ended"
@@ -186,7 +196,7 @@ class _Link:
         except Exception as error:
             if _is_answer(error):
                 if not answer.done():
-                    answer.set_exception(_Gone(str(error)))
+                    answer.set_exception(_Refused(str(error)))
                 return
             if not answer.done():
                 answer.set_exception(_Gone(f"{type(error).__name__}: {error}"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from cadenza.core.tooling import ToolSpec
 from cadenza.tools.base import Tool, ToolContext, ToolError, ToolResult
-from cadenza.tools.commands import kill_group
+from cadenza.tools.commands import end
 from cadenza.tools.guard import inside
 from cadenza.tools.sandbox import bubblewrap, wrapped
 from cadenza.tools.schemas import number, schema, text, texts
@@ -71,7 +71,7 @@ async def _watched(argv: list[str], arguments: dict[str, Any], context: ToolCont
     except TimeoutError:
         late = True
     finally:
-        kill_group(process)
+        await end(process)
     return _result(argv, kept, None if late else process.returncode, seconds)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -53,7 +54,8 @@ def wrapped(
         command += ["--ro-bind-try", folder, folder]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]
     if environment is not None and environment.is_dir():
-        command += ["--ro-bind", str(environment), str(environment)]
+        for folder in (sys.base_prefix, sys.prefix, str(environment)):  # an environment's Python is a link
+            command += ["--ro-bind-try", folder, folder]
     command += [keep, root, root]
     for name in sorted(PROTECTED):
         if os.path.isdir(os.path.join(root, name)) and rights.permission != "full":
