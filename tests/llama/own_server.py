@@ -36,7 +36,11 @@ def model_server(log: Path, *options: str, slots: int = 2, template: Sequence[st
         yield url
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:  # it reads a prompt to the end before it listens
+            process.kill()
+            process.wait()
 
 
 def post(url: str, path: str, body: dict[str, Any]) -> Any:

@@ -264,7 +264,7 @@ def test_each_call_logs_what_was_reused(played: Played) -> None:
 # -- one experiment for each law of the server ---------------------------------------------------------------
 
 
-def share(url: str, base: dict[str, Any], changed: dict[str, Any]) -> float:
+def reused(url: str, base: dict[str, Any], changed: dict[str, Any]) -> float:
     """Percent of the base's prompt that the server reuses for another request, where one of its two slots
     holds the base and the other nothing."""
     post(url, "/slots/1?action=erase", {})
@@ -323,7 +323,7 @@ def test_what_keeps_the_cache_and_what_loses_it(
     folder = tmp_path_factory.mktemp("gated")
     with model_server(folder / "server.log", "--slot-prompt-similarity", "0.5") as gated:
         shares = {
-            name: [share(url, base, change(base)) for url in (served, gated)]
+            name: [reused(url, base, change(base)) for url in (served, gated)]
             for name, (change, *_) in EXPERIMENTS.items()
         }
     rows = [f"| {name} | {free:.1f} % | {half:.1f} % |" for name, (free, half) in shares.items()]
