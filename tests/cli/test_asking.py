@@ -20,7 +20,9 @@ SCRIPT = """\
 cadenza-script: 1
 entries:
   - calls: [{name: complete, arguments: {status: needs_user_input, result: "Which colour?"}}]
-  - calls: [{name: complete, arguments: {status: needs_user_input, result: "Left or right?", choices: [left, right]}}]
+  - calls:
+      - name: complete
+        arguments: {status: needs_user_input, result: "Left or right?", choices: [left, right]}
   - calls: [{name: request_tool, arguments: {name: list_dir, reason: to look}}]
   - calls: [{name: complete, arguments: {status: success, result: "Blue, on the right."}}]
 """

@@ -84,6 +84,6 @@ def test_a_schema_is_sent_and_an_answer_comes(llama: str) -> None:
 def test_a_prompt_that_does_not_fit_is_refused_clearly(llama: str) -> None:
     with pytest.raises(ProviderError) as caught:
         ask(llama, ChatMessage("user", "word " * 40_000), max_tokens=4)
-    assert (caught.value.code, caught.value.retriable) == ("bad_request", False)
+    assert (caught.value.code, caught.value.retriable) == ("context_full", False)
     assert llama in str(caught.value)
     assert "40" in str(caught.value), "the server's own message is told"

@@ -168,5 +168,5 @@ def test_a_repeated_beginning_is_counted_as_cached(llama: str) -> None:
 def test_a_prompt_that_does_not_fit_is_refused_clearly(llama: str) -> None:
     with pytest.raises(ProviderError) as caught:
         ask(llama, ChatMessage("user", "word " * 40_000), max_tokens=4)
-    assert (caught.value.code, caught.value.retriable) == ("bad_request", False)
+    assert (caught.value.code, caught.value.retriable) == ("context_full", False)
     assert llama in str(caught.value)

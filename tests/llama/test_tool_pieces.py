@@ -1,7 +1,7 @@
 """Our own pieces whose agents have tools, played by a real model on a real server.
 
-The model is tiny: whether it calls a tool, and which, is not held here. Held is that the tools reach it and that
-every run ends as software says it may.
+The model is tiny: whether it calls a tool, and which, is not held here. Held is that the tools reach it and
+that every run ends as software says it may.
 """
 
 from __future__ import annotations
