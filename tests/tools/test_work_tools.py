@@ -128,11 +128,12 @@ def test_without_rights_nothing_is_run_or_fetched(work: Path) -> None:
 
 
 def test_repeating_what_is_idempotent_gives_the_same_state(work: Path) -> None:
-    for name, arguments in {
+    calls: dict[str, dict[str, Any]] = {
         "write_file": {"path": "n.txt", "content": "x"},
         "make_dir": {"path": "m"},
         "delete_file": {"path": "a.txt"},
-    }.items():
+    }
+    for name, arguments in calls.items():
         tool = registry.find(name)
         assert tool is not None
         assert tool.spec.effect == "idempotent"

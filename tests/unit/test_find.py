@@ -21,7 +21,7 @@ PIECE = """name: {name}
 description: {name} here
 movements: [{{name: a, rules: [{{condition: x, next: COMPLETE}}]}}]
 """
-OWN = ("hello", "plan-build-review", "research")
+OWN = ("chat", "hello", "plan-build-review", "release-notes", "research")
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_piece_in_json(world: Path) -> None:
     ("name", "words"),
     [
         ("helo", ["there is no piece 'helo'", ".cadenza/pieces", ".takt/pieces", "did you mean hello?"]),
-        ("zzz", ["known pieces: hello, mine, plan-build-review, research"]),
+        ("zzz", ["known pieces: chat, hello, mine, plan-build-review, release-notes, research"]),
         ("", ["there is no piece ''"]),
         ("..", ["there is no piece '..'"]),
         ("x" * 5000, ["there is no piece"]),
@@ -140,7 +140,7 @@ def test_the_listing_shows_each_name_once_and_broken_pieces_with_their_reason(wo
     put(world, "home/.takt/pieces/list.yaml", "[1]")
     put(world, "home/.takt/pieces/notes.txt", "no piece")
     listed = {info.name: info for info in list_pieces(world / "project")}
-    assert list(listed) == ["hello", "bad", "list", "plan-build-review", "research"]
+    assert list(listed) == ["hello", "bad", "list", "chat", "plan-build-review", "release-notes", "research"]
     assert (listed["hello"].origin, listed["hello"].description, listed["hello"].dialect) == (
         "project",
         "project here",
@@ -239,7 +239,7 @@ def test_pieces_are_found_inside_an_installed_wheel(world: Path) -> None:
     said = json.loads(_run([sys.executable, "-c", PROBE, world / "project"], environment))
     assert said["package"].startswith(str(world / "site"))
     assert len(set(said["hello"])) == 2
-    assert said["listed"] == ["default", *OWN]
+    assert said["listed"] == sorted(["default", *OWN])
     assert said["texts"] == sorted(["coder words", "coding words", said["plan"]])
 
 
