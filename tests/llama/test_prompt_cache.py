@@ -287,12 +287,10 @@ def end_changed(base: dict[str, Any]) -> dict[str, Any]:
     return {**base, "messages": [*base["messages"][:-1], {"role": "user", "content": prose(51, 40)}]}
 
 
-def other_notes(base: dict[str, Any]) -> dict[str, Any]:
-    """Another branch: the same up to the notes, which are others."""
-    changed = copy.deepcopy(base)
-    result = next(message for message in changed["messages"] if message["role"] == "tool")
-    result["content"] = "\n\n".join(prose(100 + n, 90) for n in range(14))
-    return changed
+def other_task(base: dict[str, Any]) -> dict[str, Any]:
+    """The same system text and tools, less than half of it all; then another task."""
+    system, opening, *rest = base["messages"]
+    return {**base, "messages": [system, {**opening, "content": "Now: " + opening["content"]}, *rest]}
 
 
 def tool_changed(number: int) -> Any:
@@ -307,7 +305,7 @@ def tool_changed(number: int) -> Any:
 EXPERIMENTS = {
     "two messages appended": (appended, (ENOUGH, 100), (ENOUGH, 100)),
     "the last message replaced": (end_changed, (90, 99.99), (90, 99.99)),
-    "another branch, under half in common": (other_notes, (20, 49.9), (0, 0)),
+    "another task: under half in common": (other_task, (20, 49.9), (0, 0)),
     "one character in the last tool": (tool_changed(-1), (0, 49.9), (0, 0)),
     "one character in the first tool": (tool_changed(0), (0, 15), (0, 0)),
 }
