@@ -125,7 +125,7 @@ def test_a_screen_that_nobody_waits_for_resumes_nobody(cli: Cli) -> None:
 def test_a_budget_of_the_run_stops_it(parked: Cli) -> None:
     done = parked("run", "./spin.yaml", "Spin", "--script", "script.yaml", "--budget", "tokens=10")
     assert done.returncode == 3
-    assert "the budget is spent" in done.stdout
+    assert "the budget does not allow the next step" in done.stdout
 
 
 FAMILY = """\

@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.testing import CliRunner
 
+from cadenza.cli import telling
 from cadenza.cli.app import app
+from cadenza.core import events as ev
 from tests.cli.conftest import ASKS, DONE, TWO_STEPS
 
 Run = Callable[..., Any]
@@ -237,3 +239,10 @@ def test_quiet_prints_the_result_and_tells_the_end_on_stderr(run: Run) -> None:
     result = run("run", "two.yaml", "x", "--script", "done.yaml", "-q")
     assert result.stdout == "all is well\n"
     assert result.stderr.startswith("completed: done\n  run      r")
+
+
+def test_every_kind_of_event_is_told_in_words() -> None:
+    """So that none is a bare name in ``cadenza events``; those that say all by their name are listed."""
+    told = set(telling._TELLERS)
+    silent = {ev.RunReleased}
+    assert set(get_args(ev.AnyEvent)) - told - silent == set()

@@ -244,7 +244,7 @@ def test_over_transitions_a_park_and_another_process_99_percent_of_the_request_b
     played: Played, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with capsys.disabled():
-        print("\n" + played.show[played.show.index("prompt cache:") :])
+        print("\n" + played.show[played.show.index("prompt cache:") :].partition("\n\n")[0])
     shown = LINE.findall(played.show)
     prompts = [int(count) for count in re.findall(r"prompt=(\d+)", played.show)]
     assert len(prompts) == len(BEFORE_THE_PARK) + len(AFTER_THE_RESTART)

@@ -11,6 +11,7 @@ from cadenza.cli.ending import headline, next_step, provider_words
 from cadenza.cli.narrator import permission_words
 from cadenza.cli.output import is_terminal
 from cadenza.cli.path import Step, path_of, remarks
+from cadenza.cli.spending import limits
 from cadenza.cli.words import (
     age,
     clean,
@@ -60,7 +61,7 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
         ("task", one_line(service.text(started.task), 200)),
         ("permission", permission_words(started.permission, piece.control)),
         ("parent", "" if started.parent is None else started.parent),
-        ("budget", _budget(state)),
+        ("budget", limits(state.budget)),
         ("granted", ", ".join(state.granted)),
         ("provider", provider_words(started)),
         ("workspace", "" if started.workspace == "default" else started.workspace),
@@ -71,11 +72,6 @@ def _facts(service: Service, row: Any, state: RunState) -> list[tuple[str, str]]
         ("iteration", f"{state.iteration} of at most {state.limit}"),
         ("usage", tokens(row.input_tokens, row.output_tokens, row.cached_tokens)),
     ]
-
-
-def _budget(state: RunState) -> str:
-    limits = {name: getattr(state.budget, name) for name in state.budget.__struct_fields__}
-    return ", ".join(f"{name} {limit:,}" for name, limit in limits.items() if limit is not None)
 
 
 def _family(service: Service, run: str) -> list[str]:

@@ -44,7 +44,13 @@ def _amount(name: str, value: str) -> float:
     return amount
 
 
-def lines_of(limits: Spend, rows: Sequence[RunRow]) -> list[str]:
+def limits(budget: Spend) -> str:
+    """The limits that there are, on one line."""
+    found = {name: getattr(budget, name) for name in NAMES}
+    return ", ".join(f"{name} {limit:,}" for name, limit in found.items() if limit is not None)
+
+
+def lines_of(budget: Spend, rows: Sequence[RunRow]) -> list[str]:
     """What a tree has spent, beside its limits."""
     spent = {
         "tokens": float(sum(row.input_tokens + row.output_tokens for row in rows)),
@@ -53,8 +59,8 @@ def lines_of(limits: Spend, rows: Sequence[RunRow]) -> list[str]:
     }
     lines = [f"{len(rows)} run{'s' if len(rows) != 1 else ''} in the tree"]
     for name, amount in spent.items():
-        limit = getattr(limits, name)
+        limit = getattr(budget, name)
         shown = f"{amount:,.4f}" if name == "cost" else f"{amount:,.0f}"
         lines.append(f"  {name:<10} {shown} of {'no limit' if limit is None else f'{limit:,}'}")
-    lines.append(f"  wall_time  {'no limit' if limits.wall_time is None else f'{limits.wall_time:,.0f} s'}")
+    lines.append(f"  wall_time  {'no limit' if budget.wall_time is None else f'{budget.wall_time:,.0f} s'}")
     return lines

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cadenza.cli.narrator import lane_words, way
+from cadenza.cli.spending import limits
 from cadenza.cli.words import one_line, tokens
 from cadenza.clock import iso
 from cadenza.core import events as ev
 from cadenza.core.demands import AskPerson, CallModel, CallTool, Host
-from cadenza.core.outcomes import Answered, Failed, Replied, Unknown
+from cadenza.core.outcomes import Answered, Did, Failed, Replied, Unknown
 
 
 def told(recorded: ev.Recorded) -> str:
@@ -34,7 +35,7 @@ def _issued(event: ev.DemandIssued) -> str:
     elif isinstance(demand, Host):
         what = demand.op
     elif isinstance(demand, AskPerson):
-        what = f"question ({demand.reason})"
+        what = f"question{_in_brackets(demand.reason)}"
     else:
         what = f"tool {demand.name}" if isinstance(demand, CallTool) else type(demand).__name__
     return f"{event.id} {event.key}: {what}"
@@ -49,11 +50,21 @@ def _resolved(event: ev.DemandResolved) -> str:
         words = f"failed ({outcome.code}): {outcome.message}"
     elif isinstance(outcome, Unknown):
         words = f"unknown: {outcome.message}"
+    elif isinstance(outcome, Did):
+        words = "wants a person" if outcome.wants else "not yet" if outcome.again else _did(outcome)
     elif isinstance(outcome, Answered):
         words = f"answered: {outcome.value}"
     else:
         words = type(outcome).__name__.lower()
     return f"{event.id} {words}"
+
+
+def _did(outcome: Did) -> str:
+    return f"refused{_in_brackets(outcome.code or '')}" if outcome.error else "did"
+
+
+def _in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _visit_ended(event: ev.VisitEnded) -> str:
@@ -68,11 +79,22 @@ _TELLERS: dict[type, Any] = {
     ev.DemandStarted: lambda e: e.id,
     ev.DemandRetried: lambda e: f"{e.id} try {e.attempt} failed ({e.code}): {e.message}; again in {e.wait} s",
     ev.DemandResolved: _resolved,
-    ev.RequestOpened: lambda e: f"{e.id} {e.movement} asks ({e.reason})",
+    ev.RequestOpened: lambda e: f"{e.id} {e.movement} asks{_in_brackets(e.reason)}",
     ev.RequestDecided: lambda e: f"{e.id} {e.value}",
     ev.RequestClosed: lambda e: f"{e.id} {e.reason}",
     ev.ReportSaved: lambda e: e.name,
     ev.VisitEnded: _visit_ended,
+    ev.RunForked: lambda e: f"from event {e.seq} of run {e.origin}",
+    ev.RequestMoved: lambda e: f"{e.id} now for {e.demand}",
+    ev.RequestReminded: lambda e: f"{e.id}, reminder {e.count}",
+    ev.RequestExpired: lambda e: e.id,
+    ev.RequestKept: lambda e: e.id,
+    ev.AskDeflected: lambda e: f"a question too many{_in_brackets(e.lane)}",
+    ev.ToolGranted: lambda e: e.name,
+    ev.ChildEnded: lambda e: f"{e.run} {e.status}{_in_brackets(e.reason)}",
+    ev.ChildReopened: lambda e: e.run,
+    ev.BudgetRaised: lambda e: limits(e.budget) or "no limit",
+    ev.InputTaken: lambda e: e.input,
     ev.Warned: lambda e: f"{e.code}: {e.message}",
     ev.CancelRequested: lambda e: e.reason,
     ev.ResumeRequested: lambda e: "restart the visit" if e.restart_visit else "",

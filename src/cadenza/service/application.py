@@ -76,16 +76,13 @@ class Service(Requests):
     # What reads.
 
     def run(self, run: str) -> RunRow:
-        """A run by its id, by a unique beginning of it, or ``last``.
+        """A run by its id, by a unique beginning of it, or ``last``: the newest that no other run started.
 
         Raises:
             NotFound: no run, or several, begin so.
         """
         if run == "last":
-            row = next(iter(self.journal.runs(limit=1)), None)
-            if row is None:
-                raise NotFound("there is no run yet", hint="cadenza run PIECE TASK starts one")
-            return row
+            return self._newest()
         found = self.journal.find_runs(run)
         if run in found:
             return self.journal.run(run)
@@ -94,6 +91,13 @@ class Service(Requests):
         if found:
             raise NotFound(f"several runs begin with {run!r}: {', '.join(found[:5])}", hint="give more of it")
         raise NotFound(f"there is no run {run!r} in {self.journal.path}", hint="cadenza runs lists them")
+
+    def _newest(self) -> RunRow:
+        for limit in (20, None):
+            for row in self.journal.runs(limit=limit):
+                if row.parent is None:
+                    return row
+        raise NotFound("there is no run yet", hint="cadenza run PIECE TASK starts one")
 
     def row(self, run: str) -> RunRow:
         """One run as :meth:`runs` shows it."""

@@ -126,7 +126,11 @@ class Meeting:
         """Set aside what a demand may cost at most; what stands against it otherwise."""
         root = state.run.root or run
         words = await asyncio.to_thread(self._journal.reserve, root, opened.id, want)
-        return None if words is None else Met(Failed(code=BUDGET, message=f"the budget is spent: {words}"))
+        return (
+            None
+            if words is None
+            else Met(Failed(code=BUDGET, message=f"the budget does not allow the next step ({words})"))
+        )
 
     async def _ask(
         self, run: str, state: RunState, opened: OpenDemand, provider: ModelProvider, request: ModelRequest
