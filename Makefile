@@ -2,7 +2,7 @@
 # The tools come from .venv where there is one, else from the PATH; or say BIN=/some/venv/bin/
 
 BIN ?= $(if $(wildcard .venv/bin/python),.venv/bin/,)
-ARGS ?= -n auto
+ARGS ?= -n auto --dist loadgroup
 BENCH ?=
 
 .PHONY: setup check lint types test fmt bench clean

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from cadenza.cli.words import answer_words
 from tests.cli.conftest import Cli
 
 SPIN = """\
@@ -69,11 +71,11 @@ def test_approve_starts_the_task_and_plays_the_run_on(parked: Cli) -> None:
 
 
 def test_decline_is_told_to_the_agent_and_no_task_is_started(parked: Cli) -> None:
-    done = parked("decline", request(parked), "--note", "not today")
+    done = parked("decline", "last", "--note", "not today")
     assert done.returncode == 0
     assert [row["piece"] for row in parked.rows()] == ["spin"]
     events = parked("events", "last").stdout
-    assert "not today" in events or "request.decided" in events
+    assert "declined: not today" in events
 
 
 def test_an_answer_may_name_the_run_and_is_read_as_the_question_wants_it(parked: Cli) -> None:
@@ -101,7 +103,8 @@ def test_a_fork_is_a_run_of_its_own(parked: Cli) -> None:
     assert f"forked from {origin}" in done.stdout
     assert "stay as they are" in done.stderr
     assert len(parked.rows()) == 2
-    assert len(json.loads(parked("inbox", "--json").stdout)) == 2
+    (waiting,) = (row for row in json.loads(parked("inbox", "--json").stdout) if row["run"] != origin)
+    assert f"approve {waiting['id']}" in done.stdout
     assert "has events 1 to" in parked("fork", origin, "--at", "999").stderr
 
 
@@ -170,3 +173,19 @@ def test_a_child_s_question_shows_on_its_parent_and_a_worker_plays_both_to_the_e
     assert worker.returncode == 0, worker.stderr
     assert {row["status"] for row in cli.rows()} == {"completed"}
     assert "all told" in cli("output", parent).stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("blue", "blue"),
+        ({"approved": True}, "approved"),
+        ({"approved": False, "note": "not now"}, "declined: not now"),
+        (True, "yes"),
+        (False, "no"),
+        ({"name": "日本"}, '{"name": "日本"}'),
+        (3, "3"),
+    ],
+)
+def test_answers_are_told_as_a_person_would(value: Any, words: str) -> None:
+    assert answer_words(value) == words

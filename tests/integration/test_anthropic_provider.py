@@ -305,7 +305,7 @@ LIMITED = sse("error", error={"type": "rate_limit_error", "message": "Slow down"
         (Fail(401, message=f"invalid x-api-key {KEY}"), "auth", False, None, "ANTHROPIC_API_KEY"),
         (Fail(403), "auth", False, None, "403"),
         (Fail(404, message="model: m"), "not_found", False, None, "model: m"),
-        (Fail(400, message="prompt is too long"), "bad_request", False, None, "too long"),
+        (Fail(400, message="prompt is too long"), "context_full", False, None, "too long"),
         (Fail(400, message="Your credit balance is too low"), "bad_request", False, None, "add some"),
         (Fail(402), "bad_request", False, None, "no credit left"),
         (Fail(413), "bad_request", False, None, "413"),

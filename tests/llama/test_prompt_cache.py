@@ -165,7 +165,7 @@ def played(served: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Three transitions, one refused, a park; begun by one process, answered and ended by another."""
     folder = tmp_path_factory.mktemp("run")
     cli = Cli(folder)
-    cli.write("notes.md", "# Notes\n\n" + "\n\n".join(prose(n, 90) for n in range(14)))
+    cli.write("notes.md", "# Notes\n\n" + "\n\n".join(prose(n, 90) for n in range(18)))
     cli.write("piece.yaml", textwrap.dedent(PIECE))
     with Reads(served) as server:
         cli.env |= {"OPENAI_BASE_URL": server.url, "CADENZA_MODEL": "gemma", "OPENAI_API_KEY": "none"}

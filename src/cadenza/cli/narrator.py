@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from cadenza.cli.words import clean, duration, one_line, plural, tokens
+from cadenza.cli.words import answer_words, clean, duration, one_line, plural, tokens
 from cadenza.core import events as ev
 from cadenza.core.demands import CallModel, CallTool, StartRun
 from cadenza.core.outcomes import Did, Failed, Replied, Unknown, Usage
@@ -220,7 +220,7 @@ class Narrator:
         self._emit(f"  sub-task {event.run}: {event.status}", "dim")
 
     def _decided(self, event: ev.RequestDecided, recorded: ev.Recorded) -> None:
-        self._emit(f"  answered by {recorded.actor}: {one_line(str(event.value))}", "good")
+        self._emit(f"  answered by {recorded.actor}: {one_line(answer_words(event.value))}", "good")
 
     def _visit_ended(self, event: ev.VisitEnded, recorded: ev.Recorded) -> None:
         signal, visit = event.signal, self.visit

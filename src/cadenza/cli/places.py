@@ -2,13 +2,17 @@
 spend."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cadenza.cli.context import Context, as_data
 from cadenza.cli.output import out
+from cadenza.cli.requests import answering
 from cadenza.errors import UsageError
+
+if TYPE_CHECKING:
+    from cadenza.journal.store import RunRow
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -60,8 +64,20 @@ def fork(
         return
     out.line(f"run {row.id}: forked from {origin}")
     out.note(f"the files of {_directory(context, row.id)} stay as they are now")
-    again = "retry" if row.status in ("aborted", "error", "cancelled", "completed") else "resume"
-    out.line(f"go on with: {context.command(again, row.id)}")
+    for line in _next(context, row):
+        out.line(line)
+
+
+def _next(context: Context, row: "RunRow") -> list[str]:
+    """What can be done with a run that was just forked."""
+    from cadenza.core.control import APPROVAL
+
+    if row.status in ("aborted", "error", "cancelled", "completed"):
+        return [f"go on with: {context.command('retry', row.id)}"]
+    with context.service() as service:
+        waiting = service.inbox(run=row.id)
+        ways = [answering(context, one, approval=service.schema(one) == APPROVAL) for one in waiting]
+    return [f"answer with: {way}" for way in ways] or [f"go on with: {context.command('resume', row.id)}"]
 
 
 def _directory(context: Context, run: str) -> str:

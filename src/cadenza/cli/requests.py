@@ -1,4 +1,4 @@
-"""``inbox`` and ``answer``: what runs ask of people."""
+"""``inbox``, ``answer``, ``approve``, ``decline``: what runs ask of people."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -85,16 +85,20 @@ def answer(
 
     words, context = typed(value, "the answer"), Context.of(ctx)
     with context.service() as service:
-        row = _request(service, request)
+        row = _request(context, service, request)
         before = service.run(row.run)
         decision = service.answer(row.id, read_answer(words, service.schema(row)))
     _go_on(context, before, decision, play=play, json=json, quiet=quiet)
 
 
+Decided = Annotated[str, typer.Argument(help="A request's id, a unique beginning of it, or a run's id.")]
+Note = Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told beside it.")]
+
+
 def approve(
     ctx: typer.Context,
-    request: Annotated[str, typer.Argument(help="A request's id, or a unique beginning of it.")],
-    note: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told beside it.")] = "",
+    request: Decided,
+    note: Note = "",
     *,
     play: Play = True,
     json: AsLines = False,
@@ -102,16 +106,14 @@ def approve(
 ) -> None:
     """Say yes to what an agent asks for: a tool, a package, a task in another workspace."""
     context = Context.of(ctx)
-    with context.service() as service:
-        before = service.run(service.request(request).run)
-        decision = service.decide(request, approved=True, note=note)
+    before, decision = _decide(context, request, approved=True, note=note)
     _go_on(context, before, decision, play=play, json=json, quiet=quiet)
 
 
 def decline(
     ctx: typer.Context,
-    request: Annotated[str, typer.Argument(help="A request's id, or a unique beginning of it.")],
-    note: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told beside it.")] = "",
+    request: Decided,
+    note: Note = "",
     *,
     play: Play = True,
     json: AsLines = False,
@@ -119,10 +121,14 @@ def decline(
 ) -> None:
     """Say no to what an agent asks for; it goes on another way."""
     context = Context.of(ctx)
-    with context.service() as service:
-        before = service.run(service.request(request).run)
-        decision = service.decide(request, approved=False, note=note)
+    before, decision = _decide(context, request, approved=False, note=note)
     _go_on(context, before, decision, play=play, json=json, quiet=quiet)
+
+
+def _decide(context: Context, named: str, *, approved: bool, note: str) -> "tuple[RunRow, Decision]":
+    with context.service() as service:
+        row = _request(context, service, named)
+        return service.run(row.run), service.decide(row.id, approved=approved, note=note)
 
 
 def resolve_screen(
@@ -153,8 +159,10 @@ def answering(context: Context, row: "RequestRow", *, approval: bool) -> str:
     return context.command("answer", row.id, "VALUE")
 
 
-def _request(service: "Service", named: str) -> "RequestRow":
+def _request(context: Context, service: "Service", named: str) -> "RequestRow":
     """A request by its id; or the one that a run has open."""
+    from cadenza.core.control import APPROVAL
+
     try:
         return service.request(named)
     except NotFound as unknown:
@@ -166,7 +174,8 @@ def _request(service: "Service", named: str) -> "RequestRow":
     if len(rows) == 1:
         return rows[0]
     told = "waits for no answer" if not rows else f"waits for {len(rows)} answers"
-    hint = "\n  ".join(f"cadenza answer {row.id} VALUE" for row in rows) or f"cadenza show {run.id}"
+    ways = [answering(context, row, approval=service.schema(row) == APPROVAL) for row in rows]
+    hint = "\n  ".join(ways) or context.command("show", run.id)
     raise Conflict(f"run {run.id} {told}: name the request", hint=hint)
 
 
@@ -198,12 +207,12 @@ def _tell(decision: "Decision", say: Callable[[str], None]) -> None:
     Raises:
         Conflict: another answer was given, or nobody waits any more.
     """
-    from cadenza.cli.words import one_line
+    from cadenza.cli.words import answer_words, one_line
     from cadenza.clock import iso
 
     row = decision.request
     given = f"{row.decided_by} answered at {iso(row.decided_at)}" if row.decided_at is not None else ""
-    value = one_line(str(row.value), 200)
+    value = one_line(answer_words(row.value), 200)
     if decision.result == "accepted":
         say(f"accepted: the answer to {row.movement} of run {row.run}")
     elif decision.result == "expired":

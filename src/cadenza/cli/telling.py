@@ -6,7 +6,7 @@ from typing import Any
 
 from cadenza.cli.narrator import lane_words, way
 from cadenza.cli.spending import limits
-from cadenza.cli.words import one_line, tokens
+from cadenza.cli.words import answer_words, one_line, tokens
 from cadenza.clock import iso
 from cadenza.core import events as ev
 from cadenza.core.demands import AskPerson, CallModel, CallTool, Host
@@ -53,7 +53,7 @@ def _resolved(event: ev.DemandResolved) -> str:
     elif isinstance(outcome, Did):
         words = "wants a person" if outcome.wants else "not yet" if outcome.again else _did(outcome)
     elif isinstance(outcome, Answered):
-        words = f"answered: {outcome.value}"
+        words = f"answered: {answer_words(outcome.value)}"
     else:
         words = type(outcome).__name__.lower()
     return f"{event.id} {words}"
@@ -80,7 +80,7 @@ _TELLERS: dict[type, Any] = {
     ev.DemandRetried: lambda e: f"{e.id} try {e.attempt} failed ({e.code}): {e.message}; again in {e.wait} s",
     ev.DemandResolved: _resolved,
     ev.RequestOpened: lambda e: f"{e.id} {e.movement} asks{_in_brackets(e.reason)}",
-    ev.RequestDecided: lambda e: f"{e.id} {e.value}",
+    ev.RequestDecided: lambda e: f"{e.id} {answer_words(e.value)}",
     ev.RequestClosed: lambda e: f"{e.id} {e.reason}",
     ev.ReportSaved: lambda e: e.name,
     ev.VisitEnded: _visit_ended,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from cadenza.cli.output import is_terminal
 
@@ -27,6 +29,18 @@ def _steers(char: str) -> bool:
 
 
 _LAST_TAG = re.compile(r"[ \t]*\[[ \t]*step[ \t]*:[ \t]*[0-9]+[ \t]*\]\Z", re.IGNORECASE)
+
+
+def answer_words(value: Any) -> str:
+    """An answer as a person reads it: text as it is, a decision in a word, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and isinstance(value.get("approved"), bool):
+        word = "approved" if value["approved"] else "declined"
+        return f"{word}: {value['note']}" if value.get("note") else word
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def without_tag(text: str) -> str:

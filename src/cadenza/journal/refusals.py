@@ -41,12 +41,14 @@ def decision(request: str, value: Any) -> tuple[ev.RequestDecided, str]:
 
 def no_run(run: str) -> NotFound:
     """There is no such run."""
-    return NotFound(f"There is no run {run} in the journal.")
+    return NotFound(f"there is no run {run!r} in the journal", hint="cadenza runs lists them")
 
 
 def no_request(request: str) -> NotFound:
     """There is no such request."""
-    return NotFound(f"There is no request {request} in the journal.")
+    return NotFound(
+        f"there is no request {request!r} in the journal", hint="cadenza inbox lists those that are open"
+    )
 
 
 def run_exists(run: str) -> Conflict:
