@@ -16,6 +16,7 @@ import pytest
 from cadenza.core.demands import CallModel
 from cadenza.core.events import DemandIssued
 from cadenza.engine import Engine
+from cadenza.piece.find import load_piece
 from cadenza.providers.models.openai_compatible import OpenAIProvider
 from cadenza.settings import Settings
 
@@ -47,8 +48,12 @@ async def test_a_piece_with_tools_ends_as_it_may(llama: str, name: str, tmp_path
     (tmp_path / "CHANGELOG.md").write_text("* A --version flag.\n", encoding="utf-8")
     settings = Settings(journal=tmp_path / "journal.sqlite", max_tokens=64)
     provider = OpenAIProvider(model="gemma", base_url=f"{llama}/v1", api_key="none")
+    loaded = load_piece(name, cwd=tmp_path)
+    guards = loaded.piece.guards.changed(max_iterations=6)  # left alone it may call tools for ever
+    loaded = loaded.changed(piece=loaded.piece.changed(guards=guards))
     async with Engine(provider=provider, settings=settings) as engine:
-        run = await engine.start(name, "What changed? See CHANGELOG.md.", cwd=tmp_path)
+        task = "What changed? See CHANGELOG.md."
+        run = await engine.start(loaded, task, cwd=tmp_path, max_movements=3)
         result = await run.result()
         assert (result.status, result.reason) in LAWFUL, (result.status, result.reason, result.message)
         issued = [r.event for r in engine.journal.events(run.id) if isinstance(r.event, DemandIssued)]
