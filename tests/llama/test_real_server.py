@@ -14,7 +14,7 @@ from cadenza.errors import ProviderError
 from cadenza.providers.base import ChatMessage, ModelReply, ModelRequest
 from cadenza.providers.models.openai_compatible import OpenAIProvider
 
-pytestmark = pytest.mark.llama
+pytestmark = [pytest.mark.llama, pytest.mark.timeout(300)]
 
 VERDICT = {
     "type": "object",
