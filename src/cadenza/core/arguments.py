@@ -56,13 +56,12 @@ def canonical(value: Any) -> str:
 def problems_of(schema: Mapping[str, Any], value: Any) -> list[str]:
     """What does not fit a JSON Schema, each with its place; empty where it fits."""
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
 
+    validator = Draft202012Validator(dict(schema), registry=Registry())  # nothing is fetched
     try:
-        found = sorted(
-            Draft202012Validator(dict(schema)).iter_errors(value), key=lambda e: list(map(str, e.path))
-        )
-    except (SchemaError, RecursionError) as error:
+        found = sorted(validator.iter_errors(value), key=lambda e: list(map(str, e.path)))
+    except Exception as error:  # a stranger's schema: whatever it breaks is told, never raised
         return [f"the schema cannot be applied: {type(error).__name__}: {error}"]
     told = [_told(error) for error in found[:MOST_PROBLEMS]]
     return [*told, f"and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else told
